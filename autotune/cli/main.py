@@ -37,6 +37,10 @@ COMMANDS = {
         "Pin the best kernels of logs, and check that they still hold.",
     ),
     "log": ("autotune.cli.log:log", "Show and rewrite logs of trials."),
+    "model": (
+        "autotune.cli.model:model",
+        "Show a model in ONNX; tune it, and write it to a file that runs alone.",
+    ),
     "report": (
         "autotune.cli.report:report",
         "Write logs as one HTML file; compare two of them.",

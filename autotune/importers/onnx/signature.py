@@ -83,6 +83,8 @@ class Signature:
         names = {each.name for each in inputs}
         for name, value in self.shapes.items():
             if name not in names:
+                if isinstance(value, tuple) and len(value) == 1:
+                    (value,) = value
                 if not is_whole(value, 1):
                     raise GraphError(
                         f"from_onnx: dimension {name!r} must be a whole number of at least 1, got "

@@ -1,0 +1,71 @@
+"""`autotune model`: what it shows of a model, and the file that it writes."""
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from autotune.cli.main import main
+from autotune.network import load_network
+
+onnx = pytest.importorskip("onnx")
+
+
+@pytest.fixture
+def path(tmp_path):
+    """The file of a small model, whose input has an open extent."""
+    helper = onnx.helper
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("Mul", ["m", "scale"], ["y"]),
+    ]
+    inputs = [
+        helper.make_tensor_value_info("x", 1, ["batch", 4]),
+        helper.make_tensor_value_info("scale", 1, []),
+    ]
+    outputs = [helper.make_tensor_value_info("y", 1, ["batch", 3])]
+    weights = [helper.make_tensor("w", 1, [4, 3], range(12))]
+    graph = helper.make_graph(nodes, "small", inputs, outputs, weights)
+    onnx.save(helper.make_model(graph), tmp_path / "small.onnx")
+    return tmp_path / "small.onnx"
+
+
+def invoke(*args):
+    return CliRunner().invoke(main, ["model", *map(str, args)])
+
+
+def test_show_lists_inputs_outputs_and_operators(path):
+    said = invoke("show", path, "-s", "batch=2", "-v", "scale=0.5")
+    assert said.exit_code == 0, said.output
+    for text in ("float32[2, 4]", "float32[2, 3]", "nn.dense", "multiply", "MB of weights"):
+        assert text in said.output
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ((), "give them, as in shapes="),
+    (("-s", "batch"), "--shape: expected NAME=..., got 'batch'"),
+    (("-s", "batch=two"), "--shape batch: expected 1,3,224,224, got 'two'"),
+    (("-s", "batch=2", "-v", "scale=big"), "--value scale: expected a number, got 'big'"),
+    (("-s", "rows=2"), "shapes must name inputs of the model"),
+])  # fmt: skip
+def test_wrong_options_are_one_message(path, options, message):
+    said = invoke("show", path, *options)
+    assert said.exit_code == 1
+    assert message in said.output
+
+
+def test_tune_writes_a_file_that_runs_alone(path, tmp_path):
+    out, log = tmp_path / "small.network", tmp_path / "small.log"
+    options = ("-s", "x=2,4", "-v", "scale=0.5", "-t", "c", "-b", "2", "--log", log, "-o", out)
+    said = invoke("tune", path, *options)
+    assert said.exit_code == 0, said.output
+    assert "in " + str(out) in said.output.replace("\n", "")
+    x = np.ones((2, 4), "float32")
+    (result,) = load_network(out).instance()(x)
+    expected = x @ np.arange(12, dtype="float32").reshape(4, 3) / 2
+    np.testing.assert_allclose(result.numpy(), expected)
+
+
+def test_tune_does_not_overwrite_the_model(path, tmp_path):
+    said = invoke("tune", path, "-s", "batch=1", "-b", "1", "--log", tmp_path / "log", "-o", path)
+    assert said.exit_code == 1
+    assert "another file than the model" in said.output
