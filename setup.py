@@ -25,7 +25,7 @@ NVRTC = [
 DOCS = ["sphinx>=8.1", "myst-parser>=4", "furo>=2024.8.6", "sphinx-copybutton>=0.5.2"]
 PLOT, PANDAS = ["matplotlib>=3.8"], ["pandas>=2"]
 # Parses models, and defines composite operators by others.
-ONNX = ["onnx>=1.16"]
+ONNX = ["onnx>=1.17"]
 SQL = ["sqlalchemy>=2.0.25"]
 POSTGRESQL = [*SQL, "psycopg[binary]>=3.1.18"]
 FLEET = ["distributed>=2024.8.0", "msgpack>=1.0.2"]

@@ -13,7 +13,11 @@ from autotune.importers.onnx.call import UnknownInput
 from autotune.network import compile_network
 from tests.importers.onnx.unsupported import UNSUPPORTED
 
-pytest.importorskip("onnx")
+onnx = pytest.importorskip("onnx")
+# Other versions have other cases: new operators, and in old ones wrong results.
+same_version = pytest.mark.skipif(
+    not onnx.__version__.startswith("1.23."), reason="the list is of the cases of onnx 1.23"
+)
 NUMBERS = {1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13}
 # Each of these is compiled as well; the others are computed in numpy.
 COMPILED = (
@@ -81,6 +85,7 @@ def check(case, compiled=False):
         np.testing.assert_allclose(*wide, rtol=tolerance, atol=tolerance * 1e-2)
 
 
+@same_version
 def test_cases_of_single_operators_give_the_results_of_onnx():
     failed = {}
     for name, case in cases().items():
@@ -95,6 +100,7 @@ def test_cases_of_single_operators_give_the_results_of_onnx():
     assert not failed, "\n".join(f"{name}: {error}" for name, error in failed.items())
 
 
+@same_version
 def test_what_is_listed_as_unsupported_is():
     working = []
     for name in UNSUPPORTED & cases().keys():

@@ -72,8 +72,8 @@ def test_an_image_network_with_resizing_and_padding_is_read():
     net = torch.nn.Sequential(
         torch.nn.ReflectionPad2d(1), torch.nn.Conv2d(3, 8, 3, stride=2), torch.nn.BatchNorm2d(8),
         torch.nn.Hardswish(), torch.nn.Upsample(scale_factor=2, mode="bilinear"),
-        torch.nn.ConvTranspose2d(8, 4, 3, stride=2, padding=1, output_padding=1), torch.nn.PReLU(4),
-        torch.nn.AvgPool2d(3, 2, ceil_mode=True), torch.nn.PixelShuffle(2),
+        torch.nn.ConvTranspose2d(8, 4, 3, stride=2, padding=1, output_padding=1),
+        torch.nn.PReLU(4), torch.nn.AvgPool2d(3, 2, ceil_mode=True), torch.nn.PixelShuffle(2),
     )  # fmt: skip
     check(net, torch.randn(1, 3, 10, 12))
 

@@ -1,4 +1,4 @@
-"""TVM's interface: what scripts do with the module and parameters of `relay.frontend.from_onnx`."""
+"""TVM's interface: what scripts do with the results of `relay.frontend.from_onnx`."""
 
 import numpy as np
 import pytest
