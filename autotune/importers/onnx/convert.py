@@ -29,6 +29,10 @@ _FEW = 4096
 # How deep functions may call each other.
 _DEPTH = 32
 
+# What a model whose inputs or attributes contradict ONNX's definitions meets in the arithmetic of
+# shapes, numpy and ONNX's own functions.
+_MISFITS = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
+
 Names = dict[str, Operand | None]
 
 
@@ -90,6 +94,10 @@ class Walk:
             if node.label in str(error):
                 raise
             raise GraphError(f"{node.label}: {error}") from error
+        except _MISFITS as error:
+            raise GraphError(
+                f"{node.label}: its inputs or attributes do not fit the operator: {error}"
+            ) from error
         results = found if isinstance(found, list) else [found]
         return [_at_once(each) for each in results]
 
@@ -146,6 +154,9 @@ class Walk:
         names: Names = {**around, **self.initialisers(graph)}
         names.update(zip([each.name for each in graph.inputs], inputs, strict=True))
         self.run(graph.nodes, names)
+        lost = [name for name in graph.outputs if name not in names]
+        if lost:
+            raise GraphError(f"the output {lost[0]!r} of a graph inside is computed by no node")
         return [names[name] for name in graph.outputs]
 
     @staticmethod

@@ -121,6 +121,14 @@ class _Reader:
         return OnnxInput(proto.name, dtype, shape)
 
     def _node(self, proto: Any) -> OnnxNode:
+        texts = (proto.op_type, proto.domain, proto.name, *proto.input, *proto.output)
+        if not all(isinstance(each, str) for each in texts):
+            raise GraphError(f"from_onnx: names must be text in UTF-8, got {texts!r}")
+        if not proto.op_type or not proto.output:
+            raise GraphError(
+                f"from_onnx: node {proto.name!r} must have an operator and outputs, got "
+                f"{proto.op_type!r} and {[*proto.output]}"
+            )
         return OnnxNode(
             proto.op_type,
             _domain(proto.domain),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from autotune.errors import GraphError
+from autotune.errors import AutotuneError, GraphError
 from autotune.importers import from_onnx
 
 onnx = pytest.importorskip("onnx")
@@ -177,6 +177,25 @@ def test_numbers_that_are_too_few_are_refused():
     model.graph.initializer[0].raw_data = b"\0" * 20
     with pytest.raises(GraphError, match=r"tensor 'w': expected 24 bytes .*got 20"):
         from_onnx(model)
+
+
+def test_bytes_that_were_changed_give_a_graph_or_an_error_of_ours():
+    rng = np.random.default_rng(0)
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1]),
+        helper.make_node("Squeeze", ["c", "axes"], ["s"]),
+        helper.make_node("LayerNormalization", ["s", "v"], ["y"], axis=-1),
+    ]
+    weights = {"w": WEIGHT[None], "axes": np.array([0]), "v": np.ones(4, "float32")}
+    whole = model_of(nodes, {"x": (1, 2, 4)}, weights=weights).SerializeToString()
+    for _ in range(3000):
+        changed = bytearray(whole)
+        for at in rng.integers(0, len(whole), rng.integers(1, 4)):
+            changed[at] = rng.integers(256)
+        try:
+            from_onnx(bytes(changed))
+        except AutotuneError:
+            continue
 
 
 def test_a_model_cannot_fill_the_memory_by_a_shape():
