@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from autotune.errors import GraphError
-from autotune.graph import TensorType, Value
+from autotune.graph import Graph, TensorType
 from autotune.importers import Call
 from autotune.importers import from_pytorch as _from_pytorch
 from autotune.tvm.relay.function import IRModule, flattened
@@ -70,8 +70,9 @@ def from_pytorch(
     def named(name: str) -> str:
         return name.replace(".", "_") if use_parser_friendly_name else name
 
-    variables: dict[Any, Value] = {v: Var(named(v.name), v.type) for v in found.graph.inputs}
-    graph = found.graph.substitute(variables)
+    variables = {v: Var(named(v.name), v.type) for v in found.graph.inputs}
+    outputs = found.graph.substitute({**variables}).outputs
+    graph = Graph(tuple(variables.values()), outputs)  # inputs first, in their order
     params = {named(name): array(numbers) for name, numbers in found.params.items()}
     return IRModule.from_expr(graph), params
 

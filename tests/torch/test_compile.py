@@ -1,0 +1,279 @@
+"""Models of PyTorch as compiled networks: `torch.compile` and `autotune.torch.compile`."""
+
+import logging
+import threading
+
+import pytest
+
+import autotune
+from autotune.errors import GraphError, KernelError
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+class Small(nn.Module):
+    """Two layers and a norm."""
+
+    def __init__(self, seed=0):
+        super().__init__()
+        torch.manual_seed(seed)
+        self.up, self.down = nn.Linear(6, 16), nn.Linear(16, 6)
+        self.norm = nn.LayerNorm(6)
+
+    def forward(self, x):
+        return self.norm(x + self.down(torch.nn.functional.gelu(self.up(x))))
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+
+
+def same(got, want):
+    torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
+
+
+def by_dynamo(model, **options):
+    return torch.compile(model, backend=autotune.torch.backend, **options)
+
+
+BOTH = {
+    "compile": lambda model, x: autotune.torch.compile(model, x),
+    "dynamo": lambda model, x: by_dynamo(model),
+}
+
+
+@pytest.mark.parametrize("way", BOTH)
+def test_results_are_those_of_the_model_and_stay(way):
+    model, x = Small().eval(), torch.randn(2, 6)
+    with torch.no_grad():
+        fast = BOTH[way](model, x)
+        first = fast(x)
+        second = fast(x * 2)
+        same(first, model(x))
+        same(second, model(x * 2))
+    assert not first.requires_grad
+
+
+@pytest.mark.parametrize("way", BOTH)
+def test_inputs_that_are_views_are_read_right(way):
+    model = Small().eval()
+    wide = torch.randn(6, 9)
+    x = wide.t()[1:3]
+    with torch.no_grad():
+        fast = BOTH[way](model, x)
+        same(fast(x), model(x))
+        wide.mul_(3)
+        same(fast(x), model(x))
+
+
+@pytest.mark.parametrize("way", BOTH)
+def test_weights_that_are_written_count_from_the_next_call_on(way):
+    model, x = Small().eval(), torch.randn(2, 6)
+    with torch.no_grad():
+        fast = BOTH[way](model, x)
+        fast(x)
+        model.up.weight.mul_(2)
+        same(fast(x), model(x))
+        model.load_state_dict(Small(7).state_dict())
+        same(fast(x), model(x))
+        model.down.bias.data = torch.ones(6)
+        same(fast(x), model(x))
+
+
+@pytest.mark.parametrize("way", BOTH)
+def test_steps_of_an_optimiser_count(way):
+    model, x = Small().eval(), torch.randn(2, 6)
+    with torch.no_grad():
+        fast = BOTH[way](model, x)
+        fast(x)
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.5)
+    model(x).square().sum().backward()
+    optimiser.step()
+    with torch.no_grad():
+        same(fast(x), model(x))
+
+
+def test_threads_share_a_compiled_model():
+    model, x = Small().eval(), torch.randn(2, 6)
+    fast = autotune.torch.compile(model, x)
+    inputs = [torch.randn(2, 6) for _ in range(4)]
+    found = [None] * 4
+
+    def run(i):
+        for _ in range(50):
+            found[i] = fast(inputs[i])
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    with torch.no_grad():
+        for given, got in zip(inputs, found, strict=True):
+            same(got, model(given))
+
+
+# ---- autotune.torch.compile
+
+
+def test_a_compiled_model_has_the_models_signature():
+    class Named(nn.Module):
+        def forward(self, a, *, scale=None):
+            return {"scaled": a * scale, "none": None, "pair": [a + 1, 5]}
+
+    a, scale = torch.randn(2, 3), torch.randn(3)
+    fast = autotune.torch.compile(Named().eval(), (a,), {"scale": scale})
+    found = fast(a, scale=scale)
+    same(found["scaled"], a * scale)
+    same(found["pair"][0], a + 1)
+    assert found["none"] is None
+    assert found["pair"][1] == 5
+
+
+def test_a_tensor_of_another_shape_dtype_or_number_is_refused():
+    fast = autotune.torch.compile(Small().eval(), torch.randn(2, 6))
+    with pytest.raises(
+        KernelError, match=r"input 0 must be torch.float32 \(2, 6\) on cpu.*\(3, 6\)"
+    ):
+        fast(torch.randn(3, 6))
+    with pytest.raises(KernelError, match="got torch.float64"):
+        fast(torch.randn(2, 6).double())
+    with pytest.raises(KernelError, match=r"expected 1 tensors, got 2"):
+        fast(torch.randn(2, 6), torch.randn(2, 6))
+
+
+def test_a_model_that_cannot_be_imported_is_refused_by_compile():
+    class Sorted(nn.Module):
+        def forward(self, x):
+            return torch.sort(x)[0]
+
+    with pytest.raises(GraphError, match=r"aten\.sort\.default \(1\)"):
+        autotune.torch.compile(Sorted().eval(), torch.randn(4))
+
+
+def test_a_model_is_tuned_within_seconds_and_its_log_used_again(tmp_path):
+    model, x, log = Small().eval(), torch.randn(2, 6), tmp_path / "small.log"
+    tuned = autotune.torch.compile(model, x, tune=1, log=log)
+    assert log.exists()
+    again = autotune.torch.compile(model, x, log=log)
+    with torch.no_grad():
+        same(tuned(x), model(x))
+        same(again(x), model(x))
+
+
+def test_options_are_checked():
+    x = torch.randn(2, 6)
+    with pytest.raises(KernelError, match="log must be a path where tune is given"):
+        autotune.torch.compile(Small().eval(), x, tune=5)
+    with pytest.raises(KernelError, match=r"tune must be a number"):
+        autotune.torch.compile(Small().eval(), x, tune="long", log="a.log")
+    with pytest.raises(Exception, match=r"tune"), torch.no_grad():
+        by_dynamo(Small().eval(), options={"mode": "fast"})(x)
+
+
+# ---- torch.compile
+
+
+def test_each_shape_is_compiled_and_right():
+    model = Small().eval()
+    fast = by_dynamo(model)
+    with torch.no_grad():
+        for rows in (1, 2, 3, 5, 2, 1):
+            x = torch.randn(rows, 6)
+            same(fast(x), model(x))
+
+
+def test_two_models_of_one_class_keep_their_weights():
+    first, second, x = Small(1).eval(), Small(2).eval(), torch.randn(2, 6)
+
+    @torch.compile(backend=autotune.torch.backend)
+    def both(model, x):
+        return model(x)
+
+    with torch.no_grad():
+        for _ in range(2):
+            same(both(first, x), first(x))
+            same(both(second, x), second(x))
+
+
+def test_an_operator_that_is_missing_runs_by_torch_after_one_warning(caplog):
+    class Sorted(nn.Module):
+        def forward(self, x):
+            return torch.sort(x * 2)[0] + 1
+
+    model, x = Sorted().eval(), torch.randn(3, 4)
+    fast = by_dynamo(model)
+    with torch.no_grad(), caplog.at_level(logging.WARNING, "autotune"):
+        for _ in range(3):
+            same(fast(x), model(x))
+    told = [each.getMessage() for each in caplog.records if each.name == "autotune"]
+    assert len(told) == 1
+    assert "aten.sort.default (1)" in told[0]
+
+
+def test_breaks_of_the_graph_are_run_between_networks():
+    class Broken(Small):
+        def forward(self, x):
+            y = super().forward(x)
+            torch._dynamo.graph_break()
+            return super().forward(y) * 2
+
+    model, x = Broken().eval(), torch.randn(2, 6)
+    with torch.no_grad():
+        same(by_dynamo(model)(x), model(x))
+
+
+def test_gradients_are_torchs_and_said_once(caplog):
+    model, x = Small().eval(), torch.randn(2, 6)
+    fast = by_dynamo(model)
+    with caplog.at_level(logging.WARNING, "autotune"):
+        fast(x).square().sum().backward()
+    got = model.up.weight.grad.clone()
+    model.up.weight.grad = None
+    model(x).square().sum().backward()
+    same(got, model.up.weight.grad)
+    assert "call the model under torch.no_grad()" in caplog.text
+    with torch.no_grad():
+        same(fast(x), model(x))
+    with torch.inference_mode():
+        same(fast(x), model(x))
+
+
+def test_a_graph_that_writes_its_input_runs_by_torch(caplog):
+    def add(x):
+        x.add_(1)
+        return x * 2
+
+    x = torch.zeros(3)
+    with torch.no_grad(), caplog.at_level(logging.WARNING, "autotune"):
+        same(by_dynamo(add)(x), torch.full((3,), 2.0))
+    same(x, torch.ones(3))
+    assert "in place" in caplog.text
+
+
+@pytest.mark.parametrize("way", BOTH)
+def test_results_that_are_views_of_inputs_stay_views(way):
+    class Viewed(nn.Module):
+        def forward(self, x):
+            return x[1:], x * 2, x
+
+    model, x = Viewed().eval(), torch.randn(3, 4)
+    with torch.no_grad():
+        part, twice, whole = BOTH[way](model, x)(x)
+        same(twice, x * 2)
+        x.zero_()
+    assert [bool(each.any()) for each in (part, twice, whole)] == [False, True, False]
+
+
+def test_the_backend_has_an_entry_point():
+    from importlib.metadata import entry_points
+
+    found = [
+        each for each in entry_points(group="torch_dynamo_backends") if each.name == "autotune"
+    ]
+    if not found:
+        pytest.skip("autotune was installed before it had this backend")
+    assert found[0].load() is autotune.torch.backend
