@@ -197,9 +197,7 @@ def test_a_shape_that_depends_on_values_is_refused():
         def forward(self, x):
             return x[x > 0]
 
-    with pytest.raises(
-        GraphError, match=r"shape must not depend on values|only at"
-    ):
+    with pytest.raises(GraphError, match=r"shape must not depend on values|only at"):
         from_pytorch(Masked().eval(), image())
 
 

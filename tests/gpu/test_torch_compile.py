@@ -1,0 +1,85 @@
+"""Models of PyTorch as compiled networks on a GPU."""
+
+import pytest
+
+import autotune
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore")]
+
+
+class Block(nn.Module):
+    """A convolution, attention and two layers."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.patches = nn.Conv2d(3, 64, 4, stride=4)
+        self.norm = nn.LayerNorm(64)
+        self.attention = nn.MultiheadAttention(64, 1, batch_first=True)
+        self.up, self.down = nn.Linear(64, 128), nn.Linear(128, 64)
+
+    def forward(self, x):
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        y = self.norm(x)
+        x = x + self.attention(y, y, y, need_weights=False)[0]
+        return x + self.down(nn.functional.gelu(self.up(self.norm(x))))
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    if not torch.cuda.is_available():
+        pytest.skip("this PyTorch sees no GPU")
+    torch._dynamo.reset()
+
+
+def near(got, want, dtype):
+    allowed = {torch.float32: 1e-5, torch.float16: 5e-3, torch.bfloat16: 4e-2}[dtype]
+    assert float((got.double() - want).norm() / want.norm()) < allowed
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_a_model_runs_on_the_current_stream_in_every_float(dtype):
+    x = torch.randn(2, 3, 16, 16, device="cuda")
+    with torch.no_grad():
+        want = Block().eval().cuda().double()(x.double())
+        model = Block().eval().cuda().to(dtype)
+        fast = torch.compile(model, backend=autotune.torch.backend)
+        near(fast(x.to(dtype)), want, dtype)
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            results = [fast(x.to(dtype)) for _ in range(5)]
+        results.append(fast(x.to(dtype)))
+        torch.cuda.synchronize()
+        for each in results:
+            near(each, want, dtype)
+
+
+def test_new_inputs_and_written_weights_count_on_a_gpu():
+    model = Block().eval().cuda()
+    with torch.no_grad():
+        fast = autotune.torch.compile(model, torch.randn(1, 3, 16, 16, device="cuda"))
+        for _ in range(3):
+            x = torch.randn(1, 3, 16, 16, device="cuda")
+            near(fast(x), model(x).double(), torch.float32)
+        model.up.weight.mul_(3)
+        near(fast(x), model(x).double(), torch.float32)
+        sliced = torch.randn(1, 3, 16, 18, device="cuda")[..., 2:]
+        near(fast(sliced), model(sliced).double(), torch.float32)
+
+
+def test_a_call_is_captured_in_a_graph_of_torch():
+    model, x = Block().eval().cuda(), torch.randn(1, 3, 16, 16, device="cuda")
+    with torch.no_grad():
+        fast = autotune.torch.compile(model, x)
+        fast(x)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = fast(x)
+        x.copy_(torch.randn_like(x))
+        graph.replay()
+        torch.cuda.synchronize()
+        near(y, model(x).double(), torch.float32)
