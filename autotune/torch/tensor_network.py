@@ -101,7 +101,9 @@ class TensorNetwork:
         if self._where.kind == "cpu":
             return None
         stream = self._torch.cuda.current_stream(self._where.index)
-        if self._stream is not None and stream != self._stream:
+        # A stream that is captured cannot wait for others; torch has waited for all before.
+        capturing = self._torch.cuda.is_current_stream_capturing
+        if self._stream is not None and stream != self._stream and not capturing():
             stream.wait_stream(self._stream)
         self._stream = stream
         return stream
