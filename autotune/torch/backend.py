@@ -122,7 +122,10 @@ class _Key:
 
     def _now(self, args: Sequence[Any]) -> list[object]:
         tensor = self._torch.Tensor
-        return [args[i].shape if isinstance(args[i], tensor) else args[i] for i in self._rest]
+        return [
+            (each.shape, each.stride()) if isinstance(each, tensor) else each
+            for each in [args[i] for i in self._rest]
+        ]
 
     def fits(self, args: Sequence[Any]) -> bool:
         """Return whether arguments are those parameters, and of those shapes."""

@@ -214,6 +214,28 @@ def test_an_operator_that_is_missing_runs_by_torch_after_one_warning(caplog):
     assert "aten.sort.default (1)" in told[0]
 
 
+def test_random_numbers_are_drawn_at_each_call():
+    class Noisy(nn.Module):
+        def forward(self, x):
+            return x + torch.rand(4)
+
+    x = torch.zeros(4)
+    fast = by_dynamo(Noisy().eval())
+    with torch.no_grad():
+        assert not torch.equal(fast(x), fast(x))
+
+
+def test_autocast_casts_as_torch_does():
+    model, x = Small().eval(), torch.randn(2, 6)
+    fast = by_dynamo(model)
+    with torch.no_grad():
+        same(fast(x), model(x))
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            got, want = fast(x), model(x)
+        assert got.dtype == want.dtype
+        torch.testing.assert_close(got, want, rtol=0.05, atol=0.05)
+
+
 def test_breaks_of_the_graph_are_run_between_networks():
     class Broken(Small):
         def forward(self, x):

@@ -58,8 +58,8 @@ def _is_known(extent: Any) -> bool:
 
 
 def numbers_of(tensor: Any) -> Array:
-    """Return the numbers of a tensor, in memory of the host."""
-    on_host = tensor.detach().cpu().contiguous()
+    """Return a copy of the numbers of a tensor, in memory of the host."""
+    on_host = tensor.detach().to("cpu", copy=True).contiguous()
     if str(tensor.dtype) == "torch.bfloat16":
         bits: Array = on_host.view(torch("importers", GraphError).int16).numpy()
         return bits.view(ml_dtypes.bfloat16)

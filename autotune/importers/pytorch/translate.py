@@ -89,7 +89,10 @@ class Translation:
         self.values[node] = None if several is None else several[number]
 
     def _compute(self, node: Any) -> None:
-        """Let torch compute what is known while importing."""
+        """Let torch compute what is known while importing; random numbers are not."""
+        if torch("importers", GraphError).Tag.nondeterministic_seeded in node.target.tags:
+            self._miss(node)
+            return
         if _short(str(node.target)) in _OF_TYPE:
             like = node.args[0].meta["val"]
             made = torch("importers", GraphError).empty(tuple(like.shape), dtype=like.dtype)

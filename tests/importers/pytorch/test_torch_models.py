@@ -227,6 +227,24 @@ def test_names_of_inputs_must_be_as_many_as_inputs():
         from_pytorch(images(), image(), input_names=[])
 
 
+def test_random_numbers_are_refused_not_drawn_once():
+    class Noisy(nn.Module):
+        def forward(self, x):
+            return x + torch.rand(8) + torch.randn_like(x)
+
+    with pytest.raises(GraphError, match=r"aten\.rand\.default \(1\), aten\.randn_like"):
+        from_pytorch(Noisy().eval(), image())
+
+
+def test_constants_keep_the_numbers_that_were_read():
+    model, x = images(), image()
+    graph = from_pytorch(model, x).graph
+    (before,) = graph.run(x.numpy())
+    with torch.no_grad():
+        model.last.weight.zero_()
+    np.testing.assert_array_equal(graph.run(x.numpy())[0], before)
+
+
 def test_complex_numbers_are_refused():
     class Complex(nn.Module):
         def forward(self, x):
