@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from autotune.errors import GraphError
+from autotune.errors import GraphError, KernelError
 from autotune.graph import Constant, Graph, Value, Variable
 from autotune.importers import TorchProgram
 from autotune.network import CompiledNetwork
@@ -84,6 +84,9 @@ class TensorNetwork:
 
         On a GPU it is queued on torch's current stream. None is returned if parameters were
         written since they became constants: that is found out while the GPU is at work.
+
+        Raises:
+            KernelError: the stream is being captured.
         """
         with self._lock:
             stream = self._current_stream()
@@ -101,9 +104,12 @@ class TensorNetwork:
         if self._where.kind == "cpu":
             return None
         stream = self._torch.cuda.current_stream(self._where.index)
-        # A stream that is captured cannot wait for others; torch has waited for all before.
-        capturing = self._torch.cuda.is_current_stream_capturing
-        if self._stream is not None and stream != self._stream and not capturing():
+        if self._torch.cuda.is_current_stream_capturing():
+            raise KernelError(
+                "autotune.torch: a compiled model is a CUDA graph, which CUDA cannot capture in "
+                "another one; call it outside of torch.cuda.graph"
+            )
+        if self._stream is not None and stream != self._stream:
             stream.wait_stream(self._stream)
         self._stream = stream
         return stream
