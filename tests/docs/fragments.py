@@ -32,11 +32,15 @@ GRANTED = {
     "docs/from_kernel_tuner.md": [Cannot("it is Kernel Tuner's program")],
     "docs/live_page.md": [Cannot("tests/dashboard/test_live_page.py does the same")],
     "docs/measuring.md": [Cannot("it needs two GPUs; tests/tuner")],
-    "docs/networks.md": ["arrays = [numpy.zeros((1, 1, 8, 8), 'float32')]\n"],
+    "docs/networks.md": [
+        Cannot("it needs PyTorch; tests/importers/pytorch"),
+        "arrays = [numpy.zeros((1, 1, 8, 8), 'float32')]\n",
+    ],
     "docs/searching.md": [
         "tasks = [autotune.create('book.recorded', args=(n,), target='llvm') for n in (1, 2)]\n",
     ],
     "docs/use.md": [
+        Cannot("it needs PyTorch and a GPU; tests/torch, tests/gpu"),
         Cannot("it needs PyTorch; tests/torch"),
         Cannot("it needs a GPU; tests/gpu"),
     ],
