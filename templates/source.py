@@ -28,13 +28,15 @@ from .products import (
     gemm_half,
     gemm_int8,
     gemm_mma,
-    gemm_packed_cpu as gemm_packed_cpu_family,
     gemm_padded,
     gemm_skinny_int8,
     gemm_small_k,
     gemm_tf32,
     gemm_transposed,
     matvec_cuda,
+)
+from .products import (
+    gemm_packed_cpu as gemm_packed_cpu_family,
 )
 from .products.gemm_packed_cpu import PackedGemm
 from .products.gemm_shape import HALVES, Gemm, Product
@@ -335,7 +337,9 @@ def gemm_packed_cpu(
         columns: of a block: 16, 8 or 4, as many as a vector has.
     """
     epilogue = Epilogue(bias, residual, False, "relu" if relu else "none")
-    return tunable(gemm_packed_cpu_family, PackedGemm(m, n, k, epilogue=epilogue, columns=columns), "llvm")
+    return tunable(
+        gemm_packed_cpu_family, PackedGemm(m, n, k, epilogue=epilogue, columns=columns), "llvm"
+    )
 
 
 def _only_float32(name: str, dtype: str, expected: str) -> None:

@@ -171,7 +171,7 @@ def attention_cpu_heads(
     batch: int, heads: int, queries: int, keys: int, size: int, kv_heads: int = 0,
     causal: bool = False, scale: float = 0.0, layout: str = "BHSD",
 ) -> SourceKernel:  # fmt: skip
-    """Attention in float32 as ``attention.cuda`` does it, on a CPU; heads of up to 1024 elements."""
+    """Attention in float32 as ``attention.cuda`` does it, on a CPU, of heads up to 1024."""
     shape = FloatAttention(
         batch, heads, kv_heads or heads, queries, keys, size, causal, scale, layout=layout
     )

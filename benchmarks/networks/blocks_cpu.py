@@ -117,7 +117,13 @@ class Ours(Writer):
         return Constant.of(self.drawn(*shape, around=around))
 
     def conv(
-        self, x: Value, filters: int, size: int = 1, stride: int = 1, groups: int = 1, hole: int = 1
+        self,
+        x: Value,
+        filters: int,
+        size: int = 1,
+        stride: int = 1,
+        groups: int = 1,
+        hole: int = 1,
     ) -> Value:
         """Apply the operator."""
         weight = self._of(filters, x.shape[1] // groups, size, size)
@@ -167,9 +173,7 @@ class Ours(Writer):
         """Cut."""
         n, c, h, w = x.shape
         begins = ((0, c // 2), (c // 2, c))
-        first, second = (
-            apply(ops.StridedSlice((0, b, 0, 0), (n, e, h, w)), x) for b, e in begins
-        )
+        first, second = (apply(ops.StridedSlice((0, b, 0, 0), (n, e, h, w)), x) for b, e in begins)
         return first, second
 
     def joined(self, *parts: Value) -> Value:
@@ -315,9 +319,7 @@ class Torch(Writer):
     def attention(self, x: Any, heads: int, causal: bool) -> Any:
         """Multiply three times; heads are views."""
         rows, width = x.shape
-        parts = [
-            self.linear(x, width).view(1, rows, heads, -1).transpose(1, 2) for _ in range(3)
-        ]
+        parts = [self.linear(x, width).view(1, rows, heads, -1).transpose(1, 2) for _ in range(3)]
         seen = self._f.scaled_dot_product_attention(*parts, is_causal=causal)
         return seen.transpose(1, 2).reshape(rows, width)
 
@@ -338,7 +340,7 @@ def _inverted(
 
 def _convnext(w: Writer, x: Any) -> Any:
     """A block of ConvNeXt, its wide part in rows."""
-    n, c, height, width = x.shape
+    c = x.shape[1]
     y = w.norm_channels(w.conv(x, c, 7, 1, c))
     return w.add(x, w.conv(w.unary(w.conv(y, 4 * c), "gelu"), c))
 
@@ -510,7 +512,9 @@ def timed(name: str, torch: Any, options: argparse.Namespace) -> float:
         times = _turns({"ours": instance.run, **rivals}, options.rounds)
     ours, best = times.pop("ours"), min(times.values())
     row = " | ".join(f"{key} {value:.0f}" for key, value in times.items())
-    print(f"| {name} | ours {ours:.0f} | {row} | {best / ours:.2f} | error {error:.1e}", flush=True)
+    print(
+        f"| {name} | ours {ours:.0f} | {row} | {best / ours:.2f} | error {error:.1e}", flush=True
+    )
     return best / ours
 
 

@@ -61,7 +61,9 @@ def violation(shape: Attention, choice: Mapping[str, int], target: Target) -> st
 def default_choice(shape: Attention, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
     unit = cpu_tiles.vector_unit(target)
-    rows, vectors, lanes = cpu_tiles.tile(unit, max(shape.size, max(cpu_tiles.ROWS)), shape.queries)
+    rows, vectors, lanes = cpu_tiles.tile(
+        unit, max(shape.size, max(cpu_tiles.ROWS)), shape.queries
+    )
     fits = [n for n in candidates(shape)["key_block"] if n < 2 * max(shape.keys, 32)]
     near = [n for n in fits if 4 * n * vectors * lanes <= _SCORES]
     tile = {"rows": rows, "vectors": vectors, "lanes": lanes}

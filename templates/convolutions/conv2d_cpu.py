@@ -37,7 +37,10 @@ def _fetching(shape: Conv2d, choice: Mapping[str, int]) -> dict[str, int]:
         return none
     lines, wide = choice["panels"], width
     if not is_whole(s):
-        rows, (reach, _) = min(s.oh, (choice["panels"] * width - 2 + s.ow) // s.ow + 1), s.window.reach
+        rows, (reach, _) = (
+            min(s.oh, (choice["panels"] * width - 2 + s.ow) // s.ow + 1),
+            s.window.reach,
+        )
         lines, wide = rows if reach < s.stride[0] else (rows - 1) * s.stride[0] + reach, s.w
     channels = min(choice["channels"], s.ci)
     tiles = common.ceil_div(min(choice["block_m"], s.co), choice["rows"]) * choice["panels"]

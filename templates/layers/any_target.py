@@ -13,9 +13,9 @@ from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
 from autotune.network.template_tasks import layer_tasks
 
-from ..cpu_tiles import vector_unit
 from ..convolutions.conv2d_transpose import Conv2dTranspose
 from ..convolutions.conv3d import Conv3d
+from ..cpu_tiles import vector_unit
 from ..products.gemm_packed_cpu import ACTIVATIONS
 from ..rows.columns_cuda import Columns
 from ..rows.rows_shape import Rows
@@ -24,7 +24,16 @@ from . import elementwise as elementwise  # enters itself
 from . import products as products  # enters itself
 from . import rows as rows  # enters itself
 from . import winograd as winograd  # enters itself, before what is slower
-from .cuda import FLOAT32, FLOATS, enter_windows, given, of_each_channel, padding_of, takes, unusual
+from .cuda import (
+    FLOAT32,
+    FLOATS,
+    enter_windows,
+    given,
+    of_each_channel,
+    padding_of,
+    takes,
+    unusual,
+)
 from .products import FILLED
 from .rows import along_axis
 
@@ -121,7 +130,7 @@ def _dense(template: str) -> Callable[[Layer], Offer | None]:
 
 def _gemm(template: str) -> Callable[[Layer], Offer | None]:
     def gemm(layer: Layer) -> Offer | None:
-        """Offer the product with weights that are transposed once; few rows do not fill a GPU's."""
+        """Offer the product with weights that are transposed once; few rows do not fill a GPU."""
         data, weight = layer.inputs
         few = template.endswith("cuda") and data.shape[0] < FILLED
         if few or weight not in layer.constants or layer.epilogue != Epilogue():

@@ -160,7 +160,7 @@ def _heads_of(layer: Layer) -> tuple[str, tuple[int, ...]]:
 
 
 def attention(kind: str, layer: Layer) -> Offer | None:
-    """Offer the kernel that keeps scores to itself; on a GPU heads have a multiple of 8 elements."""
+    """Offer the kernel that keeps scores to itself; a GPU's has heads of multiples of 8."""
     op = layer.op
     assert isinstance(op, ops.Attention)
     layout, (batch, heads, kv_heads, queries, keys, size) = _heads_of(layer)
@@ -173,12 +173,12 @@ def attention(kind: str, layer: Layer) -> Offer | None:
     if not serves or layer.epilogue != Epilogue():
         return None
     grouped = kv_heads if kv_heads < heads else 0
-    rest = (*_of_dtype(kind, dtype), *([layout] if layout != "BHSD" else []))
-    args = (batch, heads, queries, keys, size, grouped, *seen, *rest)
+    order = [layout] if layout != "BHSD" else []
+    args = (batch, heads, queries, keys, size, grouped, *seen, *_of_dtype(kind, dtype), *order)
     return Offer(f"attention.{kind}", args, layer.inputs)
 
 
 for _name in ("scaled_dot_product", "rows_first", "packed"):
-    for _kind, _dtypes in (("cuda", HALVES), ("cpu", FLOAT32)):
+    for _kind, _floats in (("cuda", HALVES), ("cpu", FLOAT32)):
         _match = partial(attention, _kind)
-        implements(f"nn.{_name}_attention", _kind, f"attention.{_kind}", dtypes=_dtypes)(_match)
+        implements(f"nn.{_name}_attention", _kind, f"attention.{_kind}", dtypes=_floats)(_match)

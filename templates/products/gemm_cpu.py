@@ -41,6 +41,8 @@ _ROWS_NEAR, _MOST_ROWS = 1 << 19, 1 << 21
 _MANY, _SOME = 256, 20
 # Bytes of sums that are loaded and stored for each part of K without waiting, for long vectors.
 _FEW_SUMS = 1 << 20
+# Bytes of a result beyond L2, which a short sum waits for.
+_FAR_SUMS = 2 << 20
 # K from which packing takes any time; K up to which several panels stay in L1, so that rows of the
 # result are written in longer parts.
 _LEAST_DEPTH, _SHALLOW = 64, 32
@@ -262,7 +264,10 @@ def _packed(
     depth, of_panels = (min(_DEEP, _PANEL // (4 * width)), 0.0) if is_one else (384, 5e-5)
     if not is_one and shape.k <= _SHALLOW and target.limits.sm_count <= 1:
         # Several cores gain more by parts of rows in which they meet rarely.
-        panels = [p for p in panels if p == 1 or 4 * p * width * shape.k <= _PANEL]
+        if tile["lanes"] > 8 and 4 * shape.m * shape.n >= _FAR_SUMS:
+            panels = panels[-1:]  # writing whole rows takes longer than all else
+        else:
+            panels = [p for p in panels if p == 1 or 4 * p * width * shape.k <= _PANEL]
     deepest = max(d for d in options["depth"] if d <= max(depth, min(options["depth"])))
     blocks = _blocks(options, tile["rows"])
     if is_one:

@@ -29,7 +29,7 @@ IMAGES = (1, 8, 8, 4, 4, 3, 3, 1, 1)
 EACH = (1, 8, 8, 4, 1, 3, 3)
 # Small arguments of each template, which are right.
 SMALL = {
-    "attention.cuda": (1, 4, 8, 8, 64, 2, True),
+    "attention": (1, 4, 8, 8, 64, 2, True),
     "conv2d_nchw": IMAGES,
     "conv2d_nhwc.cuda": IMAGES,
     "conv2d_transpose.cuda": ((1, 4, 5, 5), (4, 3, 3, 3)),
@@ -37,8 +37,10 @@ SMALL = {
     "cumsum": (4, 8),
     "depthwise_conv2d": EACH,
     "elementwise": ("a + 1", (("a", (4, 3)),)),
+    "gemm.cpu": (8, 8, 8, 2),
     "gemm.cuda": (8, 8, 8, "float32", 2),
     "gemm_nn": (8, 8, 8),
+    "gemm_packed.cpu": (8, 8, 8),
     "group_norm": (2, 4, 8, 2),
     "layer_norm": (4, 8),
     "log_softmax": (4, 8),
@@ -97,7 +99,9 @@ RIGHT = {
     ("transpose.cuda", "dtype", "bool"),
     ("transpose.cpu", "dtype", "bool"),
     ("attention.cuda", "kv_heads", 0),
+    ("attention.cpu", "kv_heads", 0),
     ("gemm.cuda", "shared", ""),
+    ("gemm.cpu", "shared", ""),
 }
 
 

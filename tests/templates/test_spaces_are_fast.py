@@ -17,7 +17,10 @@ EXPRESSION = ("relu(a * s) + b", [(n, (64, 56, 56)) for n in "asb"])
 # The largest spaces that layers of ResNet, MobileNet, BERT and GPT-2 have, for each template.
 STANDARD = {
     "attention.cuda": [(4, 16, 2048, 2048, 128, 4, True), (8, 32, 1, 4096, 128, 8)],
-    "conv2d_nchw.cpu": [CONV],
+    "attention.cpu": [(1, 12, 1024, 1024, 64)],
+    "conv2d_nchw.cpu": [
+        CONV, (1, 56, 56, 256, 256, 3, 3, 1, 1, True, True, False, False, False, False, 1, 32)
+    ],
     "conv2d_nchw.cuda": [
         CONV, (1, 224, 224, 64, 3, 7, 7, 2, 3), (16, 28, 28, 128, 128, 3, 3, 1, 1)
     ],
@@ -38,7 +41,9 @@ STANDARD = {
         (2048, 50257, 768, "float16", 1, False, True),
         (64, 151936, 896, "float16", 1, False, True), (1024, 1024, 1024, "int8", 1, False, True),
     ],
+    "gemm.cpu": [(512, 512, 64, 16, False, True)],
     "gemm_nn.cpu": [(1024, 1024, 1024)],
+    "gemm_packed.cpu": [(197, 3072, 768, True)],
     "gemm_nn.cuda": [(4096, 4096, 4096), (4096, 4096, 4096, "float16"), (16, 4096, 4096)],
     "group_norm.cpu": [(1, 64, 3136, 8)],
     "group_norm.cuda": [(1, 64, 3136, 8)],

@@ -68,6 +68,65 @@ def test_lines_with_padding_that_are_read_in_place_give_the_right_sums(number):
     run_over_nan(shape.alone, conv2d_cpu, choice | {"rows": 14})
 
 
+# Distances of taps, of which some are beyond the image for all pixels of a line.
+SPREAD = [
+    (9, 11, (3, 3), (1, 1), (2, 2), (2, 2)),
+    (12, 10, (3, 3), (2, 2), (2, 3), (2, 3)),
+    (11, 9, (1, 3), (1, 1), (0, 4), (1, 4)),
+    (10, 13, (3, 2), (3, 1), (0, 0, 2, 1), (3, 2)),
+    (5, 6, (3, 3), (1, 1), (6, 6), (6, 6)),
+]
+# Panels, lines that are not unfolded, and filters in vectors, which copy lines or read in place.
+WAYS = [
+    {"across": 0, "lines": 0, "panels": 2, "in_place": 0},
+    {"across": 0, "lines": 2, "panels": 1, "in_place": 0},
+    {"across": 1, "lines": 3, "panels": 1, "in_place": 0},
+    {"across": 1, "lines": 2, "panels": 1, "in_place": 1},
+    {"across": 1, "lines": 16, "panels": 1, "in_place": 0},
+]
+
+
+@pytest.mark.parametrize("way", range(len(WAYS)))
+@pytest.mark.parametrize("groups", [1, 3])
+def test_groups_and_distances_of_taps_give_the_right_sums(way, groups):
+    tile = {"rows": 3, "vectors": 2, "lanes": 4, "block_m": 8, "channels": 2, "tail": 0}
+    for h, w, taps, stride, padding, dilation in SPREAD:
+        shape = Conv2d(
+            2, h, w, 7 * groups, 5 * groups, *taps, stride, padding, True, True, True, True,
+            dilation, groups,
+        )  # fmt: skip
+        if not WAYS[way]["in_place"] or holds_border(shape, tile["rows"]):
+            run_over_nan(shape, conv2d_cpu, tile | WAYS[way])
+
+
+def test_every_second_pixel_of_groups_is_read_in_place_and_streamed():
+    shape = Conv2d(2, 9, 33, 21, 15, 1, 1, (2, 2), (0, 0), True, True, groups=3)
+    tile = {"rows": 4, "vectors": 1, "lanes": 8, "block_m": 8, "channels": 4, "tail": 0}
+    for rest in (
+        {"panels": 2, "lines": 0, "in_place": 1},
+        {"panels": 1, "lines": 2, "in_place": 2},
+    ):
+        run_over_nan(shape, conv2d_cpu, tile | {"across": 0} | rest)
+
+
+@pytest.mark.parametrize("target", ["llvm -mcpu=x86-64-v4", "llvm -mcpu=x86-64-v3"])
+def test_untuned_choices_of_groups_and_distances_are_in_the_space(target):
+    with Target(target) as current:
+        for h, co, ci, k, stride, padding, dilation, groups in (
+            (56, 128, 128, 3, 1, 1, 1, 32), (14, 512, 512, 3, 1, 1, 1, 32),
+            (28, 60, 240, 1, 1, 0, 1, 3), (28, 256, 256, 3, 1, 2, 2, 1),
+            (33, 24, 48, 3, 2, 4, 4, 2), (112, 16, 276, 1, 2, 0, 1, 2),
+        ):  # fmt: skip
+            shape = Conv2d(
+                1, h, h, co, ci, k, k, (stride, stride), (padding, padding), True, True,
+                dilation=(dilation, dilation), groups=groups,
+            )  # fmt: skip
+            choice = conv2d_cpu.default_choice(shape, current)
+            assert conv2d_cpu.violation(shape, choice, current) is None
+            options = conv2d_cpu.candidates(shape)
+            assert all(value in options[name] for name, value in choice.items())
+
+
 def test_padding_in_the_middle_of_a_line_is_not_read_in_place():
     """Of 15 pixels, a last tile of one meets the padding, and so do two pixels before it."""
     shape = Conv2d(1, 15, 15, 16, 5, 7, 7, (1, 1), (3, 3), True, True)

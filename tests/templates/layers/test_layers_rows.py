@@ -281,6 +281,9 @@ def test_shapes_beyond_what_kernels_count_are_left_to_others(name):
         ),
         (("nn.layer_norm", "cpu", None, "float32"), ["layer_norm.cpu"]),
         (("nn.layer_norm", "cpu", None, "float16"), []),
+        (("nn.packed_attention", "cpu", None, "float32"), ["attention.cpu"]),
+        (("nn.packed_attention", "cpu", None, "float16"), []),
+        (("nn.batch_matmul", "cpu", None, "float32"), ["gemm.cpu"]),
     ],
 )
 def test_the_registry_lists_what_serves_norms_sums_and_attention(query, names):
@@ -345,11 +348,14 @@ def test_a_transformer_runs_by_these_templates_where_they_fit(dtype):
     np.testing.assert_allclose(got.numpy(), want, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 
-def test_norms_that_are_written_as_arithmetic_are_templates_on_a_cpu_and_attention_is_not():
-    network = compile_network(transformer("float32"), CPU, jobs=2)
+def test_norms_attention_and_layers_of_known_weights_are_templates_on_a_cpu():
+    graph = transformer("float32")
+    network = compile_network(graph, CPU, jobs=2)
     templates = [u.choice.workload.name for u in network.plan.kernels if u.choice.workload]
-    assert {"layer_norm.cpu", "rms_norm.cpu", "softmax.cpu"} <= {*templates}
-    assert not any("attention" in unit.function.name for unit in network.plan.kernels)
+    assert {*templates} == {"layer_norm.cpu", "rms_norm.cpu", "attention.cpu", "gemm_packed.cpu"}
+    array = np.random.default_rng(1).normal(size=graph.inputs[0].shape).astype("float32")
+    (got,), (want,) = network.instance()(array), graph.run(array)
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-4, atol=1e-4)
 
 
 def test_without_passes_of_its_level_norms_stay_arithmetic():
