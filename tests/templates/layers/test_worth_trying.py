@@ -21,9 +21,10 @@ CASES = {
         [(ops.Conv2d(groups=4), (1, 4, 9, 9), (4, 1, 3, 3)),
          (ops.Conv2d(), (1, 3, 9, 9), (4, 3, 3, 3), "float16")]),
     "conv2d_nchw.cpu": (
-        [(ops.Conv2d(**SAME), (1, 3, 9, 9), (4, 3, 3, 3))],
-        [(ops.Conv2d(dilation=(2,)), (1, 3, 9, 9), (4, 3, 3, 3)),
-         (ops.Conv2d(groups=2), (1, 4, 9, 9), (4, 2, 3, 3))]),
+        [(ops.Conv2d(**SAME), (1, 3, 9, 9), (4, 3, 3, 3)),
+         (ops.Conv2d(dilation=(2,)), (1, 3, 9, 9), (4, 3, 3, 3)),
+         (ops.Conv2d(groups=2), (1, 4, 9, 9), (4, 2, 3, 3))],
+        [(ops.Conv2d(groups=4), (1, 4, 9, 9), (4, 1, 3, 3))]),
     "conv2d_nhwc.cuda": (
         [(ops.Conv2d(**NHWC), (1, 9, 9, 3), (3, 3, 3, 4), "float16"),
          (ops.Conv2d(groups=2, **NHWC), (1, 9, 9, 6), (3, 3, 3, 4))],
@@ -56,7 +57,19 @@ CASES = {
     "gemm_nn.cuda": (
         [(ops.Dense(), (4, 64), (32, 64))], [(ops.Dense(), (3, 64), (32, 64))]),
     "gemm_nn.cpu": (
-        [(ops.Dense(), (4, 64), (32, 64))], [(ops.Dense(), (3, 64), (32, 64))]),
+        [(ops.Dense(), (4, 64), (32, 64)), (ops.Dense(), (1, 64), (32, 64))],
+        [(ops.Dense(), (4, 64), (32, 64), "float16")]),
+    "gemm_packed.cpu": (
+        [(ops.Dense(), (3, 64), (32, 64))], [(ops.Dense(), (2, 64), (32, 64))]),
+    "gemm.cpu": (
+        [(ops.BatchMatmul(), (2, 3, 64), (2, 32, 64)),
+         (ops.BatchMatmul(True, False), (2, 64, 3), (1, 64, 32))],
+        [(ops.BatchMatmul(), (2, 3, 64), (2, 32, 64), "float16"),
+         (ops.Dense(), (4, 64), (32, 64))]),
+    "attention.cpu": (
+        [(ops.Attention(), *[(1, 2, 9, 60)] * 3), (ops.PackedAttention(), (1, 9, 6, 64))],
+        [(ops.Attention(), *[(1, 2, 9, 64)] * 3, "float16"),
+         (ops.Attention(scale=-1.0), *[(1, 2, 9, 64)] * 3)]),
     "softmax.cuda": (
         [(ops.Softmax(), (3, 5)), (ops.Softmax(1), (3, 5), "float16"), (ops.Softmax(0), (3, 5))],
         [(ops.Softmax(0), (3, BIG)), (ops.Softmax(), (BIG, 1))]),
