@@ -22,8 +22,9 @@ from .conv2d_cpu_space import violation as violation
 from .conv2d_cpu_untuned import default_choice as default_choice
 from .conv2d_shape import Conv2d
 
-# Rows that are prefetched with 16 steps at most: few filters would wait for more.
-_MOST_FETCHED = 2
+# Rows that are prefetched with 16 steps at most: few filters would wait for more. Those of 1x1
+# layers are short.
+_MOST_FETCHED, _MOST_FETCHED_SHORT = 2, 4
 
 
 def _fetching(shape: Conv2d, choice: Mapping[str, int]) -> dict[str, int]:
@@ -46,7 +47,7 @@ def _fetching(shape: Conv2d, choice: Mapping[str, int]) -> dict[str, int]:
     tiles = common.ceil_div(min(choice["block_m"], s.co), choice["rows"]) * choice["panels"]
     steps = tiles * common.ceil_div(channels * s.taps, 16)
     fetched = common.ceil_div(lines * channels, steps)
-    if fetched > _MOST_FETCHED:
+    if fetched > (_MOST_FETCHED_SHORT if is_whole(s) else _MOST_FETCHED):
         return none
     apart = {"fetch_pitch": s.h * s.w, "fetch_wide": wide}
     return {"fetched": fetched, "fetch_lines": lines, **apart}
