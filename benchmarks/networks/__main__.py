@@ -7,7 +7,8 @@
 
 Parameters are drawn so that folding shows: scales of both signs, means and shifts that are not 0.
 Errors are norms of differences to PyTorch in float64. On a CPU times are CPU time of the process
-and, in turns with PyTorch, wall time; both use all cores. On a GPU they are times of CUDA graphs
+and, in turns with PyTorch, wall time; both use all cores. PyTorch's are eager, in both layouts,
+traced and frozen, and compiled, which needs a C++ compiler. On a GPU they are times of CUDA graphs
 in turns: ours, and PyTorch's of the network as it is and after our passes (batch norms folded), in
 NCHW and channels_last, with cuDNN's choice by measuring, in strict float32 or in 16-bit floats
 (`--dtype float16`). PyTorch must be installed.
@@ -39,6 +40,7 @@ from autotune.network.choice import by_rule
 from autotune.network.compile import simplify_graph
 from autotune.target import Target
 from autotune.tvm.relay import testing
+from benchmarks.networks.torch_inductor import compiled
 from benchmarks.networks.torch_graph import TorchGraph
 
 NETWORKS: dict[str, Callable[..., Any]] = {
@@ -154,8 +156,12 @@ def _time_on_cpu(
     peer = TorchGraph(graph, torch, getattr(torch, graph.inputs[0].dtype))
     tensor = peer.tensor(input_of(graph))
     runs["torch"] = lambda: peer(tensor)
+    last = TorchGraph(graph, torch, torch.float32, channels_last=True)
+    tensor_last = last.tensor(input_of(graph))
+    runs["torch, channels_last"] = lambda: last(tensor_last)
     frozen = _optimised(peer, tensor, torch)
     runs["torch, traced and frozen"] = lambda: frozen(tensor)
+    runs["torch, compiled"] = compiled(torch, lambda x: peer(x)[0], tensor)
     wall: dict[str, list[float]] = {key: [] for key in runs}
     cpu: dict[str, list[float]] = {key: [] for key in runs}
     for _ in range(rounds):

@@ -25,6 +25,7 @@ import numpy as np
 
 from autotune.graph import Constant, Graph, TensorType, Value, Variable, apply, ops
 from autotune.network import compile_network, report
+from benchmarks.networks.torch_inductor import compiled
 
 
 class Writer(ABC):
@@ -439,22 +440,13 @@ BLOCKS: dict[str, Block] = {
 
 
 def _frozen(torch: Any, writer: Torch, block: Block, x: Any) -> Callable[[], Any]:
-    """Return the block compiled by PyTorch, its weights known."""
-    from torch._inductor import config
-    from torch.fx.experimental.proxy_tensor import make_fx
+    """Return the block compiled by PyTorch."""
 
     def run(x: Any) -> Any:
         writer.begin()
         return block[1](writer, x)
 
-    config.freezing = True
-    module = make_fx(run)(x)
-    for key, value in list(vars(module).items()):
-        if isinstance(value, torch.Tensor):
-            delattr(module, key)
-            module.register_buffer(key, value)
-    compiled = torch.compile(module.eval())
-    return lambda: compiled(x)
+    return compiled(torch, run, x)
 
 
 def _rivals(torch: Any, block: Block, data: Any, compiles: bool) -> dict[str, Callable[[], Any]]:

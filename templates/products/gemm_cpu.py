@@ -261,7 +261,9 @@ def _packed(
     are added to, which deep panels ask for more rarely.
     """
     width, is_one = tile["vectors"] * tile["lanes"], tile["pack"] != BY_TILES
-    depth, of_panels = (min(_DEEP, _PANEL // (4 * width)), 0.0) if is_one else (384, 5e-5)
+    # Short vectors of few rows gain by the rows of a that stay in L1 beside a panel.
+    most = _DEEP // 2 if tile["lanes"] <= 8 and shape.m <= FEW else _DEEP
+    depth, of_panels = (min(most, _PANEL // (4 * width)), 0.0) if is_one else (384, 5e-5)
     if not is_one and shape.k <= _SHALLOW and target.limits.sm_count <= 1:
         # Several cores gain more by parts of rows in which they meet rarely.
         if tile["lanes"] > 8 and 4 * shape.m * shape.n >= _FAR_SUMS:
@@ -349,7 +351,7 @@ def _streamed(
     shape: Gemm, options: Mapping[str, list[int]], panels: list[int], width: int, target: Target
 ) -> dict[str, int]:
     """Return panels and depth of a kernel that packs while it multiplies."""
-    deep = 64 if shape.m > _BUSY and cpu_tiles.vector_unit(target).floats > 8 else 32
+    deep = 32 if shape.m < _BUSY and cpu_tiles.vector_unit(target).floats > 8 else 64
     depth = max(d for d in options["depth"] if d <= max(deep, min(options["depth"])))
     high = min((b for b in options["block_m"] if b >= shape.m), default=max(options["block_m"]))
     held = 4 * width * (high + 2 * depth)
