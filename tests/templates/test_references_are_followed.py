@@ -29,7 +29,9 @@ CASES = {
         (7, 9, 11, "float32", 1, False, True, True, "gelu"), (16, 16, 16, "tf32"),
         (7, 9, 11, "float16", 2, True, True, True, "gelu"), (16, 24, 32, "bfloat16"),
     ],
+    "gemm.cpu": [(7, 9, 11, 2, True, True, "b"), (7, 9, 11)],
     "gemm_nn": [(16, 16, 16)],
+    "gemm_packed": [(7, 20, 11, True, True, True), (7, 9, 11, False, False, False, 8)],
     "group_norm": [(1, 8, 9, 2)],
     "layer_norm": [(5, 30)],
     "log_softmax": [(5, 30)],
@@ -51,7 +53,9 @@ SOURCES = sorted(
     # Its transforms are products of three factors, and err by what is allowed for long sums.
     and not name.startswith("winograd")
 )
-WORKLOADS = [(name, args) for name in SOURCES for args in CASES[name.rpartition(".")[0]]]
+WORKLOADS = [
+    (name, args) for name in SOURCES for args in CASES.get(name) or CASES[name.rpartition(".")[0]]
+]
 
 
 @pytest.mark.parametrize(("name", "args"), WORKLOADS)
