@@ -1,5 +1,6 @@
 """Errors of kernels are bounded by following their references; none may fall back to a guess."""
 
+import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
 
