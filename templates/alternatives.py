@@ -93,4 +93,3 @@ class Alternatives:
         """Return the family that a choice selects; of expressions each value is asked for."""
         *before, last = enumerate(self.families)
         return next((family for i, family in before if choice[KNOB] == i), last[1])
-

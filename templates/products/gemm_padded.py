@@ -191,7 +191,9 @@ def _reads_b_unaligned(choice: Mapping[str, int]) -> bool:
 
 def _reads_a_unaligned(choice: Mapping[str, int]) -> bool:
     """Return whether a is read unaligned too."""
-    return choice.get(gemm_half.KNOB) in (gemm_unaligned.BOTH, gemm_unaligned.BOTH_SHARED)
+    return (
+        _reads_b_unaligned(choice) and gemm_unaligned.Form.of(choice[gemm_half.KNOB]).by_class > 0
+    )
 
 
 def _suits_tma(shape: Gemm) -> bool:

@@ -19,40 +19,30 @@ unaligned: `B` alone, where a's rows are, or were padded to, multiples of 8, or 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 
 from autotune import SourceKernel, Target, call
 from autotune.errors import TemplateError
 
 from .. import choices, common
 from ..epilogue import Epilogue
-from ..tensor_map import initializer, tensor_map, unswizzled_map
-from . import gemm_skinny, gemm_tma, gemm_wgmma
+from . import gemm_tma, gemm_wgmma
 from .gemm_shape import HALVES, Gemm, first_names, result_name
 from .gemm_tma_form import KNOB
 from .gemm_tma_tiling import MULTIPROCESSORS
-from .gemm_wgmma import ARCH, PRODUCT_REGISTERS
+from .gemm_unaligned_form import FORMS as FORMS
+from .gemm_unaligned_form import Form as Form
+from .gemm_unaligned_tiling import CHUNK, ITEM_BYTES, VECTOR, Tiling, classes_of
+from .gemm_wgmma import ARCH
 
-# Values of the knob: b is read unaligned, or a too.
-B = gemm_skinny.VALUE + 1
-BOTH = B + 1
-# And the same where a is multicast within a cluster of two blocks.
-B_SHARED, BOTH_SHARED = B + 2, BOTH + 2
-FORMS = (B, BOTH, B_SHARED, BOTH_SHARED)
 HOPPER = Target(f"cuda -arch={ARCH}")
-ITEM_BYTES, CHUNK = 2, 64
-# Elements of 16 bytes.
-VECTOR = 8
-# Rows of results that are stored at a time.
-BATCH_ROWS = 32
-# Registers of a consumer thread beside its accumulators, and of a producer thread, which the
-# kernel text has too.
-LEFT_REGISTERS, PRODUCER_REGISTERS = 88, 40
 # Cycles of a launch and of the kernel that pads a, and bytes that it copies in a cycle.
 LAUNCH_CYCLES, COPY_CYCLES, COPIED_BYTES = 6000, 2000, 2300
+# Shares of the time that multicast of an aligned a takes more, and that of b less, than estimated:
+# for 54 choices of nine products on an H100.
+ALIGNED_PAIRS, PAIRS_OF_ROWS = 0.1, 0.03
 # Of products that are known to be faster so untuned: rows of those with a large b, and columns and
 # elements of it; rows of others, products, and how wide tiles are, in fragments of 8 rows.
 FEW_ROWS, MANY_COLUMNS, LARGE_B = range(64, 513), 2048, 2**22
@@ -66,7 +56,7 @@ TEXTS = (
 
 def refusal(shape: Gemm, knob: int) -> str | None:
     """Return why operands of a shape cannot be read unaligned, or None."""
-    both = knob in (BOTH, BOTH_SHARED)
+    both = Form.of(knob).by_class > 0
     rules = [
         (shape.dtype not in HALVES, "operands must be 16-bit floats"),
         (shape.transpose_a, "a must be stored as [m, k]"),
@@ -75,161 +65,6 @@ def refusal(shape: Gemm, knob: int) -> str | None:
         (both and shape.m < classes_of(shape.k), "there must be a row of a of each class"),
     ]
     return common.first_broken(rules)
-
-
-def classes_of(length: int) -> int:
-    """Return how many misalignments (addresses modulo 16 bytes) rows of a length have."""
-    return VECTOR // math.gcd(length, VECTOR)
-
-
-@dataclass(frozen=True)
-class Tiling:
-    """The sizes that follow from a shape and a choice of knobs."""
-
-    shape: Gemm
-    choice: Mapping[str, int]
-
-    @property
-    def by_class(self) -> int:
-        """Whether rows of a tile are of one class."""
-        return (self.choice[KNOB] - B) % 2
-
-    @property
-    def classes(self) -> int:
-        """Distance of the rows of a tile, in rows of a."""
-        return 1 + (classes_of(self.shape.k) - 1) * self.by_class
-
-    @property
-    def cluster_n(self) -> int:
-        """Blocks of a cluster, among which a is multicast; 1 for choices of other families."""
-        return common.larger(1 + (self.choice[KNOB] - B) // 2, 1)
-
-    @property
-    def consumer_warpgroups(self) -> int:
-        """Consumer warpgroups, of 64 columns of c each; 1 for choices of other families."""
-        return common.larger(self.choice["warps_m"] // 4, 1)
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block."""
-        return 128 * (self.consumer_warpgroups + 1)
-
-    @property
-    def tile_m(self) -> int:
-        """Rows of c of a tile."""
-        return self.choice["frags_n"] * 8
-
-    @property
-    def tile_n(self) -> int:
-        """Columns of c of a tile."""
-        return self.consumer_warpgroups * 64
-
-    @cached_property
-    def rows(self) -> int:
-        """Rows of a class, which tiles divide."""
-        return common.ceil_div(self.shape.m, self.classes)
-
-    @cached_property
-    def blocks_m(self) -> int:
-        """Tiles along M."""
-        return common.ceil_div(self.rows, self.tile_m) * self.classes
-
-    @cached_property
-    def tiles(self) -> int:
-        """Tiles of all matrices."""
-        clusters = common.ceil_div(common.ceil_div(self.shape.n, self.tile_n), self.cluster_n)
-        return self.shape.batch * self.blocks_m * clusters * self.cluster_n
-
-    @property
-    def pitch(self) -> int:
-        """Bytes from one row of results to the next in shared memory."""
-        return ITEM_BYTES * self.tile_n + 16
-
-    @property
-    def stage_bytes(self) -> int:
-        """Bytes of a K tile of a and b; each row of b has 16 more for its alignment."""
-        of_b = (self.tile_n, CHUNK) if self.shape.transpose_b else (CHUNK, self.tile_n)
-        return ITEM_BYTES * (CHUNK * self.tile_m + of_b[0] * (of_b[1] + VECTOR))
-
-    @cached_property
-    def shared_bytes(self) -> int:
-        """Shared memory of a block: pipeline stages, two epilogue buffers, and mbarriers."""
-        stages = self.choice["stages"]
-        return stages * (self.stage_bytes + 16) + 2 * BATCH_ROWS * self.pitch + 8 + 1024
-
-    def fits(self, resident: int, target: Target) -> bool:
-        """Return whether ``resident`` blocks fit a multiprocessor's registers and memory."""
-        limits, groups = target.limits, self.consumer_warpgroups
-        entry = limits.registers // (self.threads * resident) // 8 * 8
-        for_sums = (entry * (groups + 1) - PRODUCER_REGISTERS) // groups // 8 * 8
-        needed = self.tile_m // 2 + LEFT_REGISTERS
-        return (
-            (needed <= common.smaller(for_sums, 240))
-            & (self.tile_m // 2 + PRODUCT_REGISTERS + 4 <= entry)
-            & (entry >= PRODUCER_REGISTERS)
-            & (resident * (self.shared_bytes + 1024) <= limits.shared_bytes_optin + 1024)
-        )
-
-    def resident(self, target: Target) -> int:
-        """Return how many blocks a multiprocessor has at a time: one, or two that fit."""
-        return 1 + self.fits(2, target)
-
-    def a_maps(self, stored_k: int) -> str:
-        """Return the tensor maps of a: of its rows, or of those of each class.
-
-        Args:
-            stored_k: elements from one row of a to the next.
-        """
-        s = self.shape
-        if not self.by_class:
-            maps = [tensor_map(s.m, stored_k, s.dtype, self.tile_m // self.cluster_n)]
-        else:
-            maps = [
-                tensor_map(
-                    common.ceil_div(s.m - row, self.classes),
-                    s.k + row * s.k % VECTOR,
-                    s.dtype,
-                    self.tile_m // self.cluster_n,
-                    self.classes * s.k,
-                )
-                for row in range(self.classes)
-            ]
-        return _initializers(maps)
-
-    @property
-    def b_classes(self) -> int:
-        """How many misalignments rows of b have."""
-        return VECTOR if self.shape.transpose_b else classes_of(self.shape.n)
-
-    @property
-    def misalignments(self) -> int:
-        """How many misalignments rows of a class have: one, or any in a batch of odd matrices."""
-        s = self.shape
-        unaligned = s.batch > 1 and s.shared != "b" and s.n * s.k % VECTOR > 0
-        return VECTOR if unaligned else 1
-
-    def b_maps(self) -> str:
-        """Return the tensor maps of b: of each class of its rows, at each of its misalignments."""
-        s = self.shape
-        (rows, length), classes = s.shapes[1][-2:], self.b_classes
-        box = (self.tile_n, CHUNK) if s.transpose_b else (CHUNK, self.tile_n)
-        maps = [
-            unswizzled_map(
-                common.ceil_div(rows - row, classes),
-                length + (row * length % VECTOR if self.misalignments == 1 else offset),
-                s.dtype,
-                (box[0] // classes, box[1] + VECTOR),
-                classes * length,
-            )
-            for row in range(classes)
-            for offset in range(self.misalignments)
-        ]
-        return _initializers(maps)
-
-
-def _initializers(maps: Sequence[tuple[int, ...]]) -> str:
-    """Return the initializers of tensor maps."""
-    return ", ".join("{{" + initializer(each) + "}}" for each in maps)
 
 
 def forms(shape: Gemm) -> list[int]:
@@ -271,18 +106,23 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
 def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple[bool, str]]:
     """Return the rules of `violation`; choices may be arrays of them."""
     tiling, limits, c = Tiling(shape, choice), target.limits, choice
+    form = tiling.form
     return [
         (not gemm_wgmma.offered(_whole(shape), target), "no wgmma"),
         (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
         (tiling.fits(1, target) == 0, "too many registers"),
         (tiling.tile_m >= 2 * common.larger(tiling.rows, 64), "rows beyond the output"),
         (tiling.tile_n >= 2 * common.larger(shape.n, 64), "columns beyond the output"),
-        ((c["band"] > 1) & (c["band"] >= 2 * tiling.blocks_m), "a band beyond the output"),
+        ((c["band"] > 1) & (c["band"] >= 2 * tiling.clusters_m), "a band beyond the output"),
+        (tiling.tile_m % (8 * form.cluster_n) > 0, "multicast of part of a swizzle"),
         (
-            (tiling.cluster_n > 1) & (tiling.tile_m % 16 > 0),
-            "multicast of part of a swizzle",
+            (form.cluster_n > 1) & (tiling.tile_n * (form.cluster_n - 1) >= shape.n),
+            "a block without columns",
         ),
-        ((tiling.cluster_n > 1) & (tiling.tile_n >= shape.n), "a block without columns"),
+        (
+            (form.cluster_m > 1) & (tiling.tile_m * (form.cluster_m - 1) >= tiling.rows),
+            "a block without rows",
+        ),
         (tiling.tiles > 2**31 - 1, "too many blocks"),
     ]
 
@@ -303,9 +143,11 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     of_k = CHUNK // 16 * tiling.tile_m / 4 + 96
     shared = tiling.consumer_warpgroups * of_k + tiling.stage_bytes / 128
     # Unaligned rows of a touch two cache lines each; those of b touch more sectors of 32 bytes.
-    of_a = tiling.tile_m * CHUNK * ITEM_BYTES * (1 + 1.35 * tiling.by_class) / tiling.cluster_n
-    of_b = (tiling.tile_n, CHUNK) if shape.transpose_b else (CHUNK, tiling.tile_n)
-    loads = (of_a + of_b[0] * (ITEM_BYTES * (of_b[1] + VECTOR) + 24)) / 57.7
+    form, of_b = tiling.form, (CHUNK, tiling.tile_n)
+    lines, length = reversed(of_b) if shape.transpose_b else of_b
+    of_a = tiling.tile_m * CHUNK * ITEM_BYTES * (1 + 1.35 * form.by_class)
+    b_bytes = lines * (ITEM_BYTES * (length + VECTOR) + 24)
+    loads = (of_a / form.cluster_n + b_bytes / form.cluster_m) / 57.7
     k_tile = common.larger(common.larger(products, shared), loads)
     latency = 2300 + loads
     waiting = common.larger(0.0, latency - (c["stages"] - 1.32) * k_tile) / c["stages"]
@@ -314,7 +156,9 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     # Where a is not read unaligned, a kernel before pads it.
     copied = (1 - tiling.by_class) * (shape.k % 8 > 0)
     before = copied * copying_cycles(shape.batch * shape.m * shape.k)
-    cycles: float = LAUNCH_CYCLES + steps * (work + writing) + before
+    pairs = 1 + ALIGNED_PAIRS * (1 - form.by_class) * (form.cluster_n - 1)
+    pairs -= PAIRS_OF_ROWS * (form.cluster_m - 1)
+    cycles: float = LAUNCH_CYCLES + steps * (work + writing) * pairs + before
     return cycles
 
 
@@ -372,7 +216,8 @@ def kernel(shape: Gemm, choice: Mapping[str, int], stored_k: int = 0) -> SourceK
         bfloat16=shape.dtype == "bfloat16", element=1 + HALVES.index(shape.dtype),
         groups=tiling.consumer_warpgroups, tile_m=tiling.tile_m, stages=choice["stages"],
         band=choice["band"], threads=tiling.threads, resident=tiling.resident(HOPPER),
-        by_class=tiling.by_class, cluster_n=tiling.cluster_n,
+        by_class=tiling.by_class, cluster_m=tiling.form.cluster_m,
+        cluster_n=tiling.form.cluster_n,
         misalignments=tiling.misalignments,
     )  # fmt: skip
     operands = shape.operands()

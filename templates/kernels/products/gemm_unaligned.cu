@@ -12,15 +12,37 @@
 //
 // PRODUCER_WARPS warps load K tiles of A and B by TMA into a pipeline of STAGES stages; each consumer warpgroup
 // multiplies 64 columns of C. A stage has two mbarriers: `full`, completed when its loads have arrived, and `empty`,
-// when all consumer warps have released it. The CLUSTER_N blocks of a cluster have tiles of the same rows of C, and
-// multicast a part of A each. No cluster barrier is needed at the end: all blocks have as many K tiles, consumers wait
-// for all parts of all K tiles, and stages are released to other blocks only if they are refilled, which waits for all
-// releases. So nothing is in flight to a block that has exited.
+// when all consumer warps have released it. Blocks of a cluster that have tiles of the same rows of C multicast a part of
+// A each, and those of the same columns some boxes of B. No cluster barrier is needed at the end: all blocks have as
+// many K tiles, consumers wait for all parts of all K tiles, and stages are released to other blocks only if they are
+// refilled, which waits for all releases. So nothing is in flight to a block that has exited.
 #define DEFINE_OWN_WGMMA(NAME, TRANSPOSES_RIGHT) \
   DEFINE_RS_WGMMA(NAME, TRANSPOSES_RIGHT, OWN_COLUMNS, TILE_M / 2, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
 DEFINE_OWN_WGMMA(issue_wgmma, ", 0")
 
 __constant__ __align__(128) TensorMap a_maps[CLASSES] = {A_MAPS};
+
+// Returns whether a tile has a row of A in bounds from this one on; the first tile of a cluster has its first row.
+__device__ __forceinline__ bool has_row(const Tile& tile, int row_offset) {
+  return (CLUSTER_M == 1 && row_offset == 0) || tile.row(row_offset) < M;
+}
+
+// Returns the blocks of the cluster that have tiles of the same rows, as a mask.
+__device__ __forceinline__ unsigned blocks_of_rows() {
+  unsigned blocks = 0;
+#pragma unroll
+  for (int i = 0; i < CLUSTER_N; ++i) blocks |= 1u << (down_in_cluster(blockIdx.x) + i * CLUSTER_M);
+  return blocks;
+}
+
+// Returns the rank in the cluster of the number-th block with which this one exchanges operands: its column, then its
+// row.
+__device__ __forceinline__ unsigned multicast_peer(unsigned number) {
+  const unsigned down = down_in_cluster(blockIdx.x), across = across_in_cluster(blockIdx.x);
+  if (CLUSTER_N == 1 || number < CLUSTER_M) return across * CLUSTER_M + number;
+  return (number - CLUSTER_M + (number - CLUSTER_M >= across)) * CLUSTER_M + down;
+}
+
 // Main loop of a producer warp; the first one loads A too.
 __device__ __forceinline__ void produce_tiles(const SharedStorage& smem, const Item* a, const Item* b, int warp) {
   PipelineState state = {0, 1};
@@ -34,18 +56,19 @@ __device__ __forceinline__ void produce_tiles(const SharedStorage& smem, const I
     // The rows of a class are a matrix that starts at the aligned address at or before the first of them.
     const Item* const matrix = a + static_cast<size_t>(tile.matrix) * A_STRIDE +
                                static_cast<size_t>(tile.row_class) * (BY_CLASS ? K : 0) - tile.shift;
-    const int k_tiles = tile.k_tiles(), part = CLUSTER_N > 1 ? blockIdx.x % CLUSTER_N * PART : 0;
+    const int k_tiles = tile.k_tiles(), part = across_in_cluster(blockIdx.x) * PART;
     int of_a = 0;
 #pragma unroll
-    for (int i = 0; i < TILE_M; i += PART) of_a += both && (i == 0 || tile.row(i) < M) ? PART * CHUNK * 2 : 0;
+    for (int i = 0; i < TILE_M; i += PART) of_a += both && has_row(tile, i) ? PART * CHUNK * 2 : 0;
 #pragma unroll 1
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
       const unsigned full = smem.full + state.stage * 8, to = smem.stages + state.stage * STAGE_BYTES;
       barrier_wait(smem.empty + state.stage * 8, state.parity);
       if (chosen) {
         barrier_arrive_expect_tx(full, of_a + boxes.bytes(tile, k_tile));
-        if (both && (part == 0 || tile.row(part) < M))
-          tma_load<CLUSTER_N>(to + part * 128, a_maps[tile.row_class], matrix, k_tile * CHUNK, tile.first + part, full);
+        if (both && has_row(tile, part))
+          tma_load<CLUSTER_N>(to + part * 128, a_maps[tile.row_class], matrix, k_tile * CHUNK, tile.first + part, full,
+                              blocks_of_rows());
         boxes.copy(tile, k_tile, to + A_BYTES, full);
       }
       __syncwarp();
@@ -116,9 +139,10 @@ struct Consumer {
   // Releases the stage of the previous K tile.
   __device__ __forceinline__ void release_stage() {
     const unsigned lane = threadIdx.x % 32;
-    cluster_barrier_arrive<CLUSTER_N>(
-        smem.empty + before.stage * 8, lane, lane < CLUSTER_N && (CLUSTER_N == 1 || refills > 0));
-    if (CLUSTER_N > 1) --refills;
+    cluster_barrier_arrive<MULTICAST_PEERS>(
+        smem.empty + before.stage * 8, multicast_peer(lane),
+        lane < MULTICAST_PEERS && (MULTICAST_PEERS == 1 || refills > 0));
+    if (MULTICAST_PEERS > 1) --refills;
   }
 
   // Main loop over the K tiles of a tile: while one is multiplied, the left operand of the next is loaded.
@@ -259,7 +283,7 @@ __device__ __forceinline__ void consume_tiles(const SharedStorage& smem, EPILOGU
       barrier_wait(smem.full + consumer.state.stage * 8, consumer.state.parity);
       zero_prefix(smem.stages + consumer.state.stage * STAGE_BYTES, tile.shift, consumers);
     }
-    if (CLUSTER_N > 1) consumer.refills = tile.k_tiles() + k_tiles_behind(number) - STAGES;
+    if (MULTICAST_PEERS > 1) consumer.refills = tile.k_tiles() + k_tiles_behind(number) - STAGES;
     float sum[WORDS];
     consumer.mainloop(sum, tile);
     const size_t matrix = static_cast<size_t>(tile.matrix) * M * N;
@@ -307,8 +331,8 @@ __device__ __forceinline__ void consume_tiles(const SharedStorage& smem, EPILOGU
 #define EPILOGUE_ARGUMENTS
 #endif
 
-#if CLUSTER_N > 1
-#define CLUSTER_DIMS __cluster_dims__(CLUSTER_N, 1, 1)
+#if CLUSTER_M * CLUSTER_N > 1
+#define CLUSTER_DIMS __cluster_dims__(CLUSTER_M * CLUSTER_N, 1, 1)
 #else
 #define CLUSTER_DIMS
 #endif
@@ -326,13 +350,13 @@ extern "C" __global__ void CLUSTER_DIMS __launch_bounds__(THREADS, RESIDENT) gem
 #pragma unroll
     for (int stage = 0; stage < STAGES; ++stage) {
       barrier_init(smem.full + stage * 8, PRODUCER_WARPS);
-      barrier_init(smem.empty + stage * 8, CLUSTER_N * GROUPS * 4);
+      barrier_init(smem.empty + stage * 8, MULTICAST_PEERS * GROUPS * 4);
     }
     barrier_init(smem.consumers, GROUPS * 4);
     fence_mbarrier_init();
   }
   __syncthreads();
-#if CLUSTER_N > 1
+#if CLUSTER_M * CLUSTER_N > 1
   cluster_arrive();
   cluster_wait();
 #endif

@@ -15,11 +15,14 @@ constexpr int B_BYTES = LINES * B_PITCH, STAGE_BYTES = A_BYTES + B_BYTES;
 constexpr int BATCH_ROWS = 32, PITCH = TILE_N * 2 + 16, BUFFER_BYTES = BATCH_ROWS * PITCH;
 // With BY_CLASS the rows of A of a tile are those of one class, with a stride of CLASSES rows.
 constexpr int A_ALIKE = K % 2 ? 1 : K % 4 ? 2 : K % 8 ? 4 : 8, CLASSES = BY_CLASS ? 8 / A_ALIKE : 1;
-constexpr int BLOCKS_M = ((M + CLASSES - 1) / CLASSES + TILE_M - 1) / TILE_M * CLASSES;
-// Blocks of a cluster have neighbouring tiles of the same rows, and multicast a PART of A each. The last tiles may be
-// out of bounds.
-constexpr int BLOCKS_N = ((N + TILE_N - 1) / TILE_N + CLUSTER_N - 1) / CLUSTER_N * CLUSTER_N, PART = TILE_M / CLUSTER_N;
-constexpr unsigned TILES = static_cast<unsigned>(BLOCKS_M) * BLOCKS_N * BATCH;
+// The CLUSTER_M x CLUSTER_N blocks of a cluster have neighbouring tiles, of rows of one class. Those of the same rows
+// multicast a PART of A each, those of the same columns some boxes of B. The last tiles may be out of bounds.
+constexpr int CLUSTER_BLOCKS = CLUSTER_M * CLUSTER_N, PART = TILE_M / CLUSTER_N;
+constexpr int CLUSTERS_M = ((M + CLASSES - 1) / CLASSES + TILE_M * CLUSTER_M - 1) / (TILE_M * CLUSTER_M) * CLASSES;
+constexpr int CLUSTERS_N = (N + TILE_N * CLUSTER_N - 1) / (TILE_N * CLUSTER_N);
+// Blocks that load what a block multiplies, itself included.
+constexpr int MULTICAST_PEERS = CLUSTER_M + CLUSTER_N - 1;
+constexpr unsigned TILES = static_cast<unsigned>(CLUSTERS_M) * CLUSTERS_N * CLUSTER_BLOCKS * BATCH;
 // K tiles that are whole for all tiles, and the steps along K of a remainder. The first K tile of a misaligned class
 // starts up to 7 elements before its rows, which makes K longer by as many.
 constexpr int MOST_BEFORE = BY_CLASS ? 8 - A_ALIKE : 0, LEFT_OVER_K = (K % CHUNK + MOST_BEFORE) % CHUNK;
@@ -34,7 +37,10 @@ constexpr bool MOVE_REGISTERS = ENTRY_REGISTERS < 240 && ENTRY_REGISTERS > PRODU
 // misalignment of its rows in elements: K tiles start `shift` elements before the rows.
 struct Tile {
   int first, row_class, n, matrix, shift;
-  __device__ __forceinline__ bool exists() const { return first * CLASSES + row_class < M; }
+  // Returns whether any tile of the cluster has rows in bounds: blocks load for each other.
+  __device__ __forceinline__ bool exists() const {
+    return first / (TILE_M * CLUSTER_M) * (TILE_M * CLUSTER_M) * CLASSES + row_class < M;
+  }
   __device__ __forceinline__ int k_tiles() const { return (K + shift + CHUNK - 1) / CHUNK; }
   __device__ __forceinline__ int row(int row_offset) const { return (first + row_offset) * CLASSES + row_class; }
   // Misalignment, in elements, of the tile's part of a line of B: of lines along N, of that with index `line` in a K
@@ -48,16 +54,22 @@ struct Tile {
   }
 };
 
-// Rasterisation in bands of BAND tiles along M, so that concurrent tiles share rows and columns of the operands in L2.
+// Coordinates of a block, or of a tile, within its cluster.
+__device__ __forceinline__ int down_in_cluster(unsigned number) { return number % CLUSTER_M; }
+__device__ __forceinline__ int across_in_cluster(unsigned number) { return number % CLUSTER_BLOCKS / CLUSTER_M; }
+
+// Rasterisation in bands of BAND clusters along M, so that concurrent tiles share rows and columns of the operands in
+// the L2 cache.
 __device__ __forceinline__ Tile tile_of(unsigned number) {
-  const int matrix = number / (BLOCKS_M * BLOCKS_N), tile = number % (BLOCKS_M * BLOCKS_N);
-  const int rank = tile % CLUSTER_N, cluster = tile / CLUSTER_N, across = BLOCKS_N / CLUSTER_N;
-  constexpr int HIGHEST = BAND < BLOCKS_M ? BAND : BLOCKS_M;
-  const int band = cluster / (HIGHEST * across), top = band * HIGHEST;
-  const int height = BLOCKS_M % HIGHEST == 0 || BLOCKS_M - top > HIGHEST ? HIGHEST : BLOCKS_M - top;
-  const int inside = cluster - top * across, at = top + inside % height, row_class = at % CLASSES;
-  const int n = (inside / height * CLUSTER_N + rank) * TILE_N;
-  return {at / CLASSES * TILE_M, row_class, n, matrix, BY_CLASS ? row_class * (K % 8) % 8 : 0};
+  const int clusters = number / CLUSTER_BLOCKS, matrix = clusters / (CLUSTERS_M * CLUSTERS_N);
+  const int cluster = clusters % (CLUSTERS_M * CLUSTERS_N);
+  constexpr int HIGHEST = BAND < CLUSTERS_M ? BAND : CLUSTERS_M;
+  const int band = cluster / (HIGHEST * CLUSTERS_N), top = band * HIGHEST;
+  const int height = CLUSTERS_M % HIGHEST == 0 || CLUSTERS_M - top > HIGHEST ? HIGHEST : CLUSTERS_M - top;
+  const int inside = cluster - top * CLUSTERS_N, at = top + inside % height, row_class = at % CLASSES;
+  const int n = (inside / height * CLUSTER_N + across_in_cluster(number)) * TILE_N;
+  const int first = (at / CLASSES * CLUSTER_M + down_in_cluster(number)) * TILE_M;
+  return {first, row_class, n, matrix, BY_CLASS ? row_class * (K % 8) % 8 : 0};
 }
 
 // State of the pipeline: the current stage, and the phase parity, which flips each time around.
@@ -97,10 +109,11 @@ struct ConsumerBarrier {
   }
 };
 
-// Loads a box of lines without swizzle; on the device that is a property of the tensor map.
+// Loads a box of lines for the blocks of a column of the cluster, without swizzle; on the device that is a property of
+// the tensor map.
 #ifdef AUTOTUNE_EMULATE
 static inline void copy_lines(
-    unsigned to, const TensorMap& map, const Item* matrix, int column, int row, unsigned) {
+    unsigned to, const TensorMap& map, const Item* matrix, int column, int row, unsigned, unsigned) {
   const int columns = map.words[8] + 1, rows = map.words[9] + 1;
   const int width = (map.words[13] >> 24) + 1, height = (map.words[14] & 0xff) + 1;
   const long long pitch = map.words[3] * 8ll;
@@ -114,7 +127,7 @@ static inline void copy_lines(
 }
 #else
 __device__ __forceinline__ void copy_lines(
-    unsigned to, const TensorMap& map, const void* matrix, int column, int row, unsigned barrier) {
-  tma_load<1>(to, map, matrix, column, row, barrier);
+    unsigned to, const TensorMap& map, const void* matrix, int column, int row, unsigned barrier, unsigned blocks) {
+  tma_load<CLUSTER_M>(to, map, matrix, column, row, barrier, blocks);
 }
 #endif

@@ -19,6 +19,11 @@ struct Boxes {
     }
   }
 
+  // Returns whether this block loads a box, for all with tiles of its columns.
+  static __device__ __forceinline__ bool is_own(int i) {
+    return (i + i / PRODUCER_WARPS) % CLUSTER_M == down_in_cluster(blockIdx.x);
+  }
+
   // Returns the class of the lines of a box; lines along N depend on the shift of the first K tile.
   static __device__ __forceinline__ int class_of(const Tile& tile, int i) {
     return TRANSPOSE_B ? i : (i - tile.shift) & (LINE_CLASSES - 1);
@@ -48,6 +53,7 @@ struct Boxes {
     return tile.n < N && from(tile, i, k_tile) * LINE_CLASSES + class_of(tile, i) < K;
   }
 
+  // Returns the bytes of a K tile whose arrival a producer warp expects, whichever blocks load them.
   __device__ __forceinline__ int bytes(const Tile& tile, int k_tile) const {
     int all = 0;
 #pragma unroll
@@ -59,11 +65,12 @@ struct Boxes {
 #pragma unroll
     for (int j = 0; j < LINE_CLASSES / PRODUCER_WARPS; ++j) {
       const int i = first + j * PRODUCER_WARPS;
-      if (!exists(tile, i, k_tile)) continue;
+      if (!is_own(i) || !exists(tile, i, k_tile)) continue;
       const TensorMap& map = b_maps[class_of(tile, i) * MISALIGNMENTS + before(tile, i) % MISALIGNMENTS];
       const int column = TRANSPOSE_B ? from(tile, i, k_tile) : tile.n;
       const int row = TRANSPOSE_B ? tile.n / LINE_CLASSES : from(tile, i, k_tile);
-      copy_lines(to + i * BOX_BYTES, map, matrix[j], column, row, full);
+      copy_lines(to + i * BOX_BYTES, map, matrix[j], column, row, full,
+                 ((1 << CLUSTER_M) - 1) << across_in_cluster(blockIdx.x) * CLUSTER_M);
     }
   }
 };

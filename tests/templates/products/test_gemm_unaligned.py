@@ -7,7 +7,7 @@ import pytest
 from autotune.templates.epilogue import Epilogue
 from autotune.templates.products import gemm_half, gemm_padded, gemm_unaligned
 from autotune.templates.products.gemm_shape import Gemm
-from autotune.templates.products.gemm_unaligned import BOTH, B
+from autotune.templates.products.gemm_unaligned_form import BOTH, B
 
 from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.errors import TemplateError
