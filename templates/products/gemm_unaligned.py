@@ -11,10 +11,13 @@ Rows of an odd number of elements have any alignment. Instead of padded copies o
   before them, and threads gather their fragments, two or four bytes at a time.
 - A tile of a has rows of one class, and its K tiles start up to 7 elements before its rows.
 
-Where a row is a multiple of 2 or 4 elements there are four classes, or two.
+Where a row is a multiple of 2 or 4 elements there are four classes, or two. Loads are what takes
+longest, so tiles of the same columns, in a cluster, load some boxes of b each for all (multicast),
+or those of the same rows a part of a each.
 
-The knobs are those of `gemm_tma` with swapped operands. ``wgmma`` says which operands are read
-unaligned: `B` alone, where a's rows are, or were padded to, multiples of 8, or `BOTH`.
+The knobs are those of `gemm_tma` with swapped operands. ``wgmma`` selects the form
+(`gemm_unaligned_form`): which operands are read unaligned, b alone, where a's rows are, or were
+padded to, multiples of 8, or both, and clusters.
 """
 
 from __future__ import annotations
@@ -31,7 +34,6 @@ from ..epilogue import Epilogue
 from . import gemm_tma, gemm_wgmma
 from .gemm_shape import HALVES, Gemm, first_names, result_name
 from .gemm_tma_form import KNOB
-from .gemm_tma_tiling import MULTIPROCESSORS
 from .gemm_unaligned_form import FORMS as FORMS
 from .gemm_unaligned_form import Form as Form
 from .gemm_unaligned_tiling import CHUNK, ITEM_BYTES, VECTOR, Tiling, classes_of
@@ -133,10 +135,9 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     Its numbers were fitted to 36 measured products, of which it is off by a tenth in the mean.
     """
     tiling, c = Tiling(shape, choice), choice
-    sms = target.limits.sm_count if target.limits.sm_count > 1 else MULTIPROCESSORS
-    resident = tiling.resident(target)
-    together = common.smaller(resident, common.ceil_div(tiling.tiles, sms))
-    steps = common.ceil_div(tiling.tiles, sms * resident)
+    resident, at_a_time = tiling.resident(target), tiling.at_a_time(target)
+    together = common.smaller(resident, common.ceil_div(tiling.tiles * resident, at_a_time))
+    steps = common.ceil_div(tiling.tiles, at_a_time)
     # Products of 64 x 8 x 16 take 4 cycles.
     products = tiling.consumer_warpgroups * 4 * c["frags_n"] * 4
     # Shared memory, 128 bytes a cycle: right operands, gathered left ones, and TMA's writes.
@@ -222,7 +223,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int], stored_k: int = 0) -> SourceK
     )  # fmt: skip
     operands = shape.operands()
     operands["A_STRIDE"] = (shape.shared != "a") * shape.m * stored_k
-    blocks = min(tiling.tiles, MULTIPROCESSORS * tiling.resident(HOPPER))
+    blocks = min(tiling.tiles, tiling.at_a_time(HOPPER))
     names = [*first_names(shape), result_name(shape)]
     return common.cuda_kernel(
         shape,

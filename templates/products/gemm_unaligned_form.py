@@ -11,6 +11,8 @@ from .gemm_tma_form import HALO
 
 # Where ranges of the knob start: behind `gemm_skinny`, and behind all other families.
 FIRST, MORE_CLUSTERS = gemm_skinny.VALUE + 1, HALO + 1
+# Further clusters: blocks along M and N.
+CLUSTERS = ((2, 1), (4, 1))
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def _forms() -> dict[int, Form]:
     """Return the forms by the values of the knob."""
     both = (0, 1)
     first = [Form(by_class, 1, n) for n in (1, 2) for by_class in both]
-    more = [Form(by_class, 2, 1) for by_class in both]
+    more = [Form(by_class, m, n) for m, n in CLUSTERS for by_class in both]
     return {**dict(enumerate(first, FIRST)), **dict(enumerate(more, MORE_CLUSTERS))}
 
 

@@ -13,6 +13,7 @@ from .. import common
 from ..tensor_map import initializer, tensor_map, unswizzled_map
 from .gemm_shape import Gemm
 from .gemm_tma_form import KNOB
+from .gemm_tma_tiling import CLUSTERED, MULTIPROCESSORS
 from .gemm_unaligned_form import Form
 from .gemm_wgmma import PRODUCT_REGISTERS
 
@@ -89,6 +90,12 @@ class Tiling:
         """Tiles of all matrices."""
         clusters = common.ceil_div(self.shape.n, self.tile_n * self.form.cluster_n)
         return self.shape.batch * self.clusters_m * clusters * self.form.blocks
+
+    def at_a_time(self, target: Target) -> int:
+        """Return the blocks that run at a time: clusters of more than two leave some idle."""
+        sms = target.limits.sm_count if target.limits.sm_count > 1 else MULTIPROCESSORS
+        large = self.form.blocks > 2
+        return self.resident(target) * common.pick(large, min(CLUSTERED, sms), sms)
 
     @property
     def pitch(self) -> int:

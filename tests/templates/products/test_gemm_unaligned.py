@@ -5,9 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.products import gemm_half, gemm_padded, gemm_unaligned
+from autotune.templates.products import (
+    gemm_half,
+    gemm_padded,
+    gemm_skinny,
+    gemm_tma_form,
+    gemm_unaligned,
+)
 from autotune.templates.products.gemm_shape import Gemm
-from autotune.templates.products.gemm_unaligned_form import BOTH, B
+from autotune.templates.products.gemm_unaligned_form import BOTH, B, Form
 
 from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.errors import TemplateError
@@ -157,3 +163,41 @@ def test_products_known_to_gain_are_read_as_they_are_untuned(shape):
 )
 def test_other_products_run_on_copies_untuned(shape):
     assert PADDED.default_choice(shape, HOPPER)["wgmma"] not in gemm_unaligned.FORMS
+
+
+def test_values_of_the_knob_mean_what_they_meant_in_old_records():
+    forms = {knob: Form.of(knob) for knob in range(15, 19)}
+    assert forms == {15: Form(0), 16: Form(1), 17: Form(0, 1, 2), 18: Form(1, 1, 2)}
+
+
+def test_every_value_of_the_knob_is_of_one_family():
+    others = {form.knob for form in gemm_tma_form.FORMS}
+    others |= {0, 1, gemm_skinny.VALUE, gemm_tma_form.HALO}
+    assert others.isdisjoint(gemm_unaligned.FORMS)
+    assert all(Form.of(knob).knob == knob for knob in gemm_unaligned.FORMS)
+
+
+@pytest.mark.parametrize(
+    ("form", "changes", "reason"),
+    [
+        (Form(0, 2, 1), {"frags_n": 32}, "a block without rows"),
+        (Form(0, 4, 1), {"frags_n": 8}, "a block without rows"),
+        (Form(0, 1, 2), {"frags_n": 5}, "multicast of part of a swizzle"),
+        (Form(0, 2, 1), {"frags_n": 12}, None),
+    ],
+    ids=str,
+)
+def test_blocks_of_a_cluster_have_work(form, changes, reason):
+    shape = Gemm(187, 7861, 3195, "float16")
+    choice = {**CHOICE, "wgmma": form.knob, "stages": 4, **changes}
+    assert gemm_unaligned.violation(shape, choice, HOPPER) == reason
+
+
+def test_tiles_of_few_rows_share_what_they_load_of_a_large_b():
+    shape = Gemm(187, 7860, 3195, "float16")
+    choice = PADDED.default_choice(shape, HOPPER)
+    rows = Form.of(choice["wgmma"]).cluster_m
+    assert rows > 1
+    source = PADDED.kernel(shape, choice)
+    assert source.defines["CLUSTER_M"] == rows
+    assert source.calls[-1].launch.grid[0] % rows == 0
