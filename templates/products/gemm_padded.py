@@ -186,7 +186,8 @@ class Padded:
 
 def _reads_b_unaligned(choice: Mapping[str, int]) -> bool:
     """Return whether b is read unaligned."""
-    return choice.get(gemm_half.KNOB) in gemm_unaligned.FORMS
+    knob = choice.get(gemm_half.KNOB, 0)
+    return not common.is_none_of(knob, gemm_unaligned.FORMS)  # one question about all values
 
 
 def _reads_a_unaligned(choice: Mapping[str, int]) -> bool:

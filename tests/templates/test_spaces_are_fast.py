@@ -38,7 +38,7 @@ STANDARD = {
     "elementwise.cuda": [EXPRESSION],
     "gemm.cuda": [
         (197, 3072, 768, "float32", 1, False, True, True, "gelu"), (4096, 4096, 4096, "tf32"),
-        (2048, 50257, 768, "float16", 1, False, True),
+        (2048, 50257, 768, "float16", 1, False, True), (5502, 629, 33, "float16"),
         (64, 151936, 896, "float16", 1, False, True), (1024, 1024, 1024, "int8", 1, False, True),
     ],
     "gemm.cpu": [(512, 512, 64, 16, False, True)],
