@@ -8,9 +8,8 @@ from typing import Any
 
 KNOB = "wgmma"
 # Where ranges of the knob start: these kernels, `gemm_skinny` and `gemm_unaligned`, clusters of
-# 2x2 and 4x2 blocks, split-K within a cluster, both of other clusters, and `conv2d_halo`; behind it
-# are further clusters of `gemm_unaligned` (`gemm_unaligned_form`). Smaller
-# values are other families.
+# 2x2 and 4x2 blocks, split-K within a cluster, both of other clusters, and `conv2d_halo`, behind
+# which are further clusters of `gemm_unaligned`. Smaller values are other families.
 FIRST, SKINNY, LARGE_CLUSTERS, CLUSTER_REDUCE, MORE_CLUSTERS, HALO = 2, 14, 19, 23, 24, 35
 # Other clusters: blocks along M and N, of those that multicast, and of those that split K too.
 MULTICASTING = ((4, 1), (1, 2), (1, 4), (2, 4))
