@@ -30,6 +30,9 @@ INTEGER_TEXTS = ("int8_elements.h", *TEXTS[2:])
 # next ones. On an H200, of 37 choices for six depthwise layers those with up to three blocks took
 # 0.0 to 0.3 us less so (two took 0.1 us more), those with more up to 0.8 us more.
 FEW_BLOCKS = 3 * 132
+# Bytes of a layer from which on they come from memory, not from the L2 cache; that memory moves
+# at once; and in a nanosecond.
+BEYOND_CACHE, BURST, MEMORY_BYTES = 40 * 2**20, 64, 3000
 # Registers of a multiprocessor, and those that a thread can use.
 REGISTERS, MOST_REGISTERS = 65536, 248
 
@@ -249,7 +252,26 @@ def estimate(shape: Shape, choice: Mapping[str, int], target: Target) -> float:
     alone = 1.64 * (code + 1.4 * tiling.reads)
     each = warps * (0.068 * code + 0.56 * _lines(tiling) * moved) + 0.0102 * tiling.block_bytes
     wave: float = (alone**2 + (resident * each) ** 2) ** 0.5
-    return blocks / resident * wave + 29 * blocks + 86 * smaller(blocks, 3) + 2.6 * warps
+    own = blocks / resident * wave + 29 * blocks + 86 * smaller(blocks, 3) + 2.6 * warps
+    memory = _memory(tiling)
+    together: float = own if memory is None else (own**3 + memory**3) ** (1 / 3)
+    return together
+
+
+def _memory(tiling: WindowTiling) -> float | None:
+    """Return the nanoseconds that arrays take to move which do not fit the cache; None if they do.
+
+    Memory moves 64 bytes at a time. What a block reads and writes of them at either end of a row
+    of its tile moves for the block beside it again: 8x125x125 pixels of 171 channels took 94 us
+    with 32 channels a block and 66 with 128, on an H100.
+    """
+    shape = tiling.shape
+    if shape.bytes < BEYOND_CACHE:
+        return None
+    nhwc = shape.layout == "NHWC"
+    run = common.smaller(tiling.tile_c, shape.co) if nhwc else tiling.tile_x
+    moved: float = shape.bytes * (1 + BURST / (run * shape.element_bytes))
+    return moved / MEMORY_BYTES
 
 
 def _instructions(tiling: WindowTiling) -> float:
