@@ -13,8 +13,8 @@ from .gemm_tma_tiling import MULTIPROCESSORS, PANEL, WIDE, TmaTiling
 
 # Cycles before the main loop of a block, and after its epilogue.
 PROLOGUE = 5000
-# By how much longer wide products take if a left operand of 64 rows comes from registers.
-REGISTERS_ALONE = 0.6
+# By how much longer products take if a left operand of 64 rows comes from registers.
+REGISTERS_ALONE = 0.5
 
 
 def estimate(
@@ -143,10 +143,7 @@ def _products_cycles(tiling: TmaTiling) -> float:
     one = common.larger(columns * 5.55 + 4, 32 + columns * 3.6)
     products = tiling.tile_warpgroups * c["frags_m"] * c["chunk"] * tiling.item / 32 * one
     alone = tiling.left_in_registers * (tiling.tile_m == 64)
-    wide = common.smaller(1.0, common.larger(0.0, (c["frags_n"] - 9) / 7))
-    cycles: float = (
-        products * (1 + 0.04 * (tiling.tile_warpgroups > 2)) * (1 + REGISTERS_ALONE * alone * wide)
-    )
+    cycles: float = products * (1 + 0.04 * (tiling.tile_warpgroups > 2) + REGISTERS_ALONE * alone)
     return cycles
 
 
