@@ -28,7 +28,7 @@ KNOBS = {
 ON_TENSOR_CORES = (gemm_bf16x3, gemm_bf16x3_fused)
 # Estimates count cycles of every family alike. Where their errors are large the least of many
 # choices is too small.
-FACTORS = {gemm_cuda: 1.05, gemm_small_k: 1.1}
+FACTORS = {gemm_cuda: 1.05}
 
 
 def family_of(shape: Gemm, target: Target, knobs: Container[str], fma: bool = False) -> ModuleType:

@@ -1,9 +1,10 @@
-"""Products of 8-bit integers whose operands are not K-major, on transposed copies.
+"""Products of 8-bit integers whose operands are not K-major.
 
-Tensor cores read K-major integers only, as pairs of 16 bits: by ``mma.sync`` where k is a multiple
-of 4, by TMA where it is one of 16 (`gemm_tma`). Kernels before the product transpose what is
-not K-major, and pad rows to a multiple of 16; everything else is as for products of 16-bit floats
-(`gemm_half`). A matrix that is used many times is better stored as [n, k].
+Tensor cores multiply K-major integers only. ``mma.sync`` sorts others in registers, where rows in
+memory are multiples of 4 (`gemm_mma`); TMA, which loads for ``wgmma``, reads K-major rows that are
+multiples of 16 (`gemm_tma`). For it kernels before the product transpose what is not K-major, and
+pad rows; everything else is as for products of 16-bit floats (`gemm_half`). A matrix that is used
+many times is better stored as [n, k].
 """
 
 from __future__ import annotations
@@ -30,9 +31,15 @@ MANY_PRODUCTS, LONG_SUM = 2**28, 4096
 # Elements of b from which on it is worth a kernel that copies a before.
 LARGE = 2**24
 # Bytes that copies read and write in a cycle, cycles of the estimate by TMA that launches hide
-# which overlap, those of two launches, which that of ``mma.sync`` lacks, and by how much products
-# without copies must be faster by estimate.
-MOVED, HIDDEN, LAUNCHES, MARGIN = 2600, 500, 4500, 1.15
+# which overlap, those of a multiprocessor for a result that it lacks, those of two launches, which
+# that of ``mma.sync`` lacks, and by how much `gemm_skinny_int8` must be faster by estimate.
+MOVED, HIDDEN, WRITTEN, LAUNCHES, MARGIN = 2600, 500, 0.17, 4500, 1.15
+# Cycles that copies of rows of no multiple of 4 take beyond those, in the mean of four products.
+UNALIGNED_COPIES = 3600
+# Cycles of ``mma.sync`` on operands as they are: at the start, in parts of its estimate, and of a
+# multiprocessor for a result, of even and of odd rows. They fit 77 choices of ten products on an
+# H100, with an error of 14%.
+MMA_START, OF_MMA, MMA_WRITTEN, MMA_WRITTEN_ODD = 3850, 1.45, 0.21, 1.4
 
 
 def is_needed(shape: Gemm) -> bool:
@@ -68,21 +75,51 @@ def _beats_copies(shape: Gemm, target: Target) -> bool:
     On an H200 95x1424x80 took 1.9 us so and 3.1 on copies, 256x160x464 2.3 and 3.2, 676x3208x336
     11.0 and 7.3, on an H100 300x2060x164 4.2 and 7.3, 468x892x2204 12.5 and 9.4. Of many rows of
     an a stored as [k, m] copies that TMA reads are faster: 256x512x4096 tn 7.9 and 6.0,
-    200x480x7000 tt 12.5 and 9.7.
+    200x480x7000 tt 12.5 and 9.7. It writes odd rows in vectors of four, others in pairs, one by
+    one: 831x2063x76 nt took 5.9 us on an H100, by ``mma.sync`` 14.0.
     """
     whole = along_k(shape)
     across = shape.transpose_a and shape.m > gemm_half.FULL_ROWS
-    read_as_they_are = not is_needed(shape) and not gains(shape, target)
-    if read_as_they_are or (across and gemm_tma.suits_integers(whole)):
+    if across and gemm_tma.suits_integers(whole):
+        return False
+    k_major = not is_needed(shape) and not gains(shape, target)
+    if k_major and shape.n % 2 == 0:
         return False
     choice = gemm_skinny_int8.default_choice(shape, target)
     if gemm_skinny_int8.violation(shape, choice, target) is not None:
         return False
     streamed = float(gemm_skinny_int8.estimate(shape, choice, target))
+    others = [_as_they_are(shape, target)[0], _on_copies(shape, target)[0]]
+    margin = MARGIN if gemm_mma.reads(shape) else 1.0
+    return margin * streamed < min(others)
+
+
+def _on_copies(shape: Gemm, target: Target) -> tuple[float, dict[str, int]]:
+    """Return the estimated cycles of the fastest product on K-major copies, and its choice."""
+    whole = along_k(shape)
     family = gemm_half if gemm_half.offered(whole, target) else gemm_mma
     choice = family.default_choice(whole, target)
-    on_copies = float(family.estimate(whole, choice, target)) + _copying(shape)
-    return MARGIN * streamed < on_copies + (-HIDDEN if gemm_half.by_boxes(choice) else LAUNCHES)
+    unaligned = 0 if gemm_mma.reads(shape) else UNALIGNED_COPIES
+    run = float(family.estimate(whole, choice, target)) + _copying(shape) + unaligned
+    if not gemm_half.by_boxes(choice):
+        return run + LAUNCHES, choice
+    return run - HIDDEN + WRITTEN * _results(shape, target), choice
+
+
+def _as_they_are(shape: Gemm, target: Target) -> tuple[float, dict[str, int]]:
+    """Return the same by ``mma.sync`` without copies; infinity where it cannot read them."""
+    if not gemm_mma.reads(shape):
+        return math.inf, {}
+    choice = gemm_mma.default_choice(shape, target)
+    run = OF_MMA * gemm_mma.estimate(shape, choice, target)
+    knob = {gemm_half.KNOB: 0} if gemm_half.offered(along_k(shape), target) else {}
+    written = MMA_WRITTEN_ODD if shape.n % 2 else MMA_WRITTEN
+    return MMA_START + run + written * _results(shape, target), {**knob, **choice}
+
+
+def _results(shape: Gemm, target: Target) -> float:
+    """Return the results of a multiprocessor."""
+    return shape.batch * shape.m * shape.n / common.multiprocessors(target)
 
 
 def _copying(shape: Gemm) -> float:
@@ -96,32 +133,29 @@ def _copying(shape: Gemm) -> float:
 
 
 def streams_copies(shape: Gemm, knobs: Container[str]) -> bool:
-    """Return whether a product of few rows runs by `gemm_skinny_int8` on copies of operands.
-
-    Those are copies of what has rows along K of no multiple of 4, and of a small a stored as [k,
-    m]. On an H200 2x2226x10526 nt took 26 us so, on an H100 37 on copies for TMA.
+    """Return whether a product of few rows runs by `gemm_skinny_int8` on a copy of a.
 
     Args:
         knobs: names of the knobs that were chosen, if any.
     """
-    copied = _copies_left(shape) or gemm_skinny_int8.refusal(shape) is not None
-    return copied and gemm_skinny_int8.suits(_streamed(shape), knobs)
+    return _copies_left(shape) and gemm_skinny_int8.suits(_streamed(shape), knobs)
 
 
 def _copies_left(shape: Gemm) -> bool:
     """Return whether an a stored as [k, m] is copied: few rows of it, for a large b.
 
-    Warps transpose it again and again: 16x17056x7952 tn took 54 us without on an H200, and 45.
+    Warps transpose it again and again: 16x17056x7952 tn took 54 us without on an H200, and 45,
+    33x4096x4096 tn 13.1 on an H100, and 11.1.
     """
-    few = shape.m <= gemm_skinny_int8.FRAGMENT and shape.batch == 1
-    large = few and shape.n * shape.k >= LARGE
-    return shape.transpose_a and (large or shape.m % 4 > 0)
+    most = gemm_skinny_int8.FRAGMENT if shape.m % 4 == 0 else gemm_half.FULL_ROWS
+    few = shape.m <= most and shape.batch == 1
+    padded = shape.transpose_b and shape.k % 16 > 0  # b would be copied too
+    return shape.transpose_a and few and shape.n * shape.k >= LARGE and not padded
 
 
 def _streamed(shape: Gemm) -> Gemm:
-    """Return the shape of the product of those copies."""
-    turned = shape.transpose_a and not _copies_left(shape)
-    return replace(shape, transpose_a=turned, k=along_k(shape).k)
+    """Return the shape of the product of that copy."""
+    return replace(shape, transpose_a=False, k=along_k(shape).k)
 
 
 def along_k(shape: Gemm) -> Gemm:
@@ -141,14 +175,23 @@ class AlongK:
 
     def violation(self, shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
         """Return why a choice cannot run, or None."""
+        if self._reads(shape, choice):
+            return gemm_half.violation_in_family(shape, {gemm_half.KNOB: 0, **choice}, target)
         return self.family.violation(self._whole(shape), choice, target)
 
     def default_choice(self, shape: Gemm, target: Target) -> dict[str, int]:
         """Return the choice to use where nothing was tuned."""
-        return self.family.default_choice(self._whole(shape), target)
+        if self.family is gemm_skinny_int8 or not is_needed(shape):
+            return self.family.default_choice(self._whole(shape), target)
+        _, choice = min(
+            (_as_they_are(shape, target), _on_copies(shape, target)), key=lambda one: one[0]
+        )
+        return choice
 
     def kernel(self, shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernels of a choice: copies, and the product."""
+        if self._reads(shape, choice):
+            return gemm_half.kernel(shape, choice)
         source = self._product(shape, choice)
         whole, padded = self._whole(shape), shape.k % 16 > 0
         copied = {
@@ -184,6 +227,11 @@ class AlongK:
             calls=calls,
             workspace=[*source.workspace, *copies],
         )
+
+    def _reads(self, shape: Gemm, choice: Mapping[str, int]) -> bool:
+        """Return whether a choice, of ``mma.sync``, reads the operands as they are."""
+        by_mma = self.family is not gemm_skinny_int8 and not choice.get(gemm_half.KNOB)
+        return by_mma and gemm_mma.reads(shape)
 
     def _whole(self, shape: Gemm) -> Gemm:
         """Return the shape of the product that runs."""

@@ -8,8 +8,9 @@ bits when they are loaded from shared memory, one in the 32 bits of two 16-bit f
 cannot transpose them, so operands that are not K-major are loaded word by word.
 
 Two 8-bit integers occupy the 16 bits of a float: their instruction has twice the depth, and is fed
-by the same ``ldmatrix``. They must be neighbours along K, so b is stored as [n, k], as weights of
-dense layers are.
+by the same ``ldmatrix``, where neighbours in memory are neighbours along K. Of operands that are
+stored across K (a as [k, m], b as [k, n]) it loads pairs of rows or columns, which are sorted in
+registers (``mma_int8_across.h``).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ MOST_COPIES = 48
 
 def depth(shape: Product) -> int:
     """Return the items along K: floats, or pairs of 8-bit integers."""
-    return shape.k // 2 if shape.dtype == "int8" else shape.k
+    return common.ceil_div(shape.k, 2) if shape.dtype == "int8" else shape.k
 
 
 def item_bytes(shape: Product) -> int:
@@ -60,8 +61,9 @@ class MmaTiling:
         # A multiple of 8 keeps the ranges of split-K aligned for 16-byte copies.
         self.per_split = 8 * common.ceil_div(common.ceil_div(depth(shape), c["split"]), 8)
         self.k_tiles = common.ceil_div(self.per_split, c["chunk"])
-        staged = _staged(self.tile_m, c["chunk"], shape.transpose_a, size)
-        staged += _staged(self.tile_n, c["chunk"], not shape.transpose_b, size)
+        integers = shape.dtype == "int8"
+        staged = _staged(self.tile_m, c["chunk"], shape.transpose_a, size, integers)
+        staged += _staged(self.tile_n, c["chunk"], not shape.transpose_b, size, integers)
         self.shared_bytes = size * c["stages"] * staged
         self.blocks = (
             common.ceil_div(shape.m, self.tile_m),
@@ -71,9 +73,17 @@ class MmaTiling:
         self.registers = sums + 2 * (4 * c["frags_m"] + 2 * c["frags_n"]) + 32
 
 
-def _staged(tile: int, chunk: int, along_tile: bool, size: int) -> int:
+def _staged(tile: int, chunk: int, along_tile: bool, size: int, integers: bool) -> int:
     """Return the items of one staged operand, whose rows are padded."""
-    return chunk * (tile + 8) if along_tile else tile * (chunk + 16 // size)
+    if not along_tile:
+        return tile * (chunk + 16 // size)
+    return chunk * (tile + 16 if integers else tile + 8)
+
+
+def reads(shape: Product) -> bool:
+    """Return whether operands can be copied by words of 4 bytes as they are stored."""
+    whole = {"int8": 4, **dict.fromkeys(HALVES, 2)}.get(shape.dtype, 1)
+    return shape.a_run % whole == 0 and shape.b_run % whole == 0
 
 
 def copied_words(shape: Product, tiling: MmaTiling, choice: Mapping[str, int]) -> tuple[int, int]:
@@ -229,6 +239,8 @@ def kernel(
     result = "float" if split or floats else "int" if integers else "unsigned short"
     halves = {"ELEMENT": 1 + HALVES.index(shape.dtype)} if shape.dtype in HALVES else {}
     texts = [*(["elements.h"] if halves else []), "epilogue.h", "operands.h", "mma.h", "pairs.h"]
+    if integers and (shape.transpose_a or not shape.transpose_b):
+        texts.append("mma_int8_across.h")
     # Activations have a text of their own, shorter for 16-bit floats.
     last = {"LAST": ACTIVATIONS.index(shape.epilogue.activation), "ACTIVATION": 0}
     defines = {**_defines(shape, tiling, c, asked), **shape.operands(), **halves, **last}
@@ -246,23 +258,18 @@ def _defines(
 ) -> Mapping[str, int]:
     """Return the parameters of the kernel text, except those of its operands."""
     a_words, b_words = copied_words(shape, tiling, c)
+    integers = {"k_rows": shape.k} if shape.dtype == "int8" else {}
     return common.defines(
         m=shape.m, n=shape.n, k=depth(shape), c_m=asked.m, c_n=asked.n, threads=tiling.threads,
         k_per_split=tiling.per_split, a_words=a_words, b_words=b_words,
         int8=shape.dtype == "int8", tf32=shape.dtype == TF32,
-        bfloat16=shape.dtype == "bfloat16", **c,
+        bfloat16=shape.dtype == "bfloat16", **c, **integers,
     )  # fmt: skip
 
 
 def _check(shape: Product) -> None:
-    if shape.dtype == "int8":
-        if shape.transpose_a or not shape.transpose_b or shape.k % 4:
-            raise TemplateError(
-                f"gemm of int8: a must be stored as [m, k] and b as [n, k] (transpose_b=True), "
-                f"with k a multiple of 4, got {shape}"
-            )
-    elif shape.dtype in HALVES and (shape.a_run % 2 or shape.b_run % 2):
+    if not reads(shape):
         raise TemplateError(
-            f"gemm of {shape.dtype}: rows of both operands must have an even number of elements, "
-            f"got {shape}"
+            f"gemm of {shape.dtype}: rows of both operands in memory must be multiples of 4 "
+            f"bytes, got {shape}"
         )

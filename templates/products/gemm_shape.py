@@ -211,12 +211,13 @@ class Gemm:
     def operands(self) -> dict[str, int | str]:
         """Return what ``operands.h`` is parameterised by."""
         # Kernels count pairs of 8-bit integers.
-        k = self.k // 2 if self.dtype == "int8" else self.k
+        item = 2 if self.dtype == "int8" else 1
         of_a, of_b = (0 if name == self.shared else 1 for name in "ab")
+        a_stride, b_stride = of_a * self.m * self.k // item, of_b * self.k * self.n // item
         return {
             **defines(
                 batch=self.batch, transpose_a=self.transpose_a, transpose_b=self.transpose_b,
-                a_stride=of_a * self.m * k, b_stride=of_b * k * self.n, conv=0,
+                a_stride=a_stride, b_stride=b_stride, conv=0,
                 follows=self.epilogue != Epilogue(),
             ),
             **defines(**self.epilogue.defines()),

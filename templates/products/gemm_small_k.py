@@ -9,7 +9,9 @@ alignment are written in whole sectors.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from autotune import SourceKernel, Target, call
@@ -120,28 +122,74 @@ def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple
     ]
 
 
+@dataclass(frozen=True)
+class Factors:
+    """Factors of the estimate, in cycles unless stated otherwise.
+
+    Attributes:
+        broadcast: of a warp for a float of a row that all threads load.
+        stores, fours: for a column of a row that is not aligned to sectors of 32 bytes, and more
+            in vectors of four.
+        columns, columns_along_k: of a warp for a float of b that its threads load, and of one that
+            is stored as [n, k], which passes through shared memory.
+        sharing: tiles of rows from which on more find the columns in the L1 cache.
+        row, load: of a thread alone, for a row beside its products, and for a load of b.
+        start: of the kernel.
+        busy, alone: exponents of the sums of what overlaps.
+    """
+
+    broadcast: float
+    stores: float
+    fours: float
+    columns: float
+    columns_along_k: float
+    sharing: float
+    row: float
+    load: float
+    start: float
+    busy: float
+    alone: float
+
+
+# For floats those of the least error, 14%, for 248 choices of 12 products on an H100, with
+# launches that overlap: the choice of the least estimate took 1.08 times as long as the fastest.
+# For 16-bit floats those for 503 choices of 46 products of floats on an H200, by which 18 of 19
+# products with odd rows ran by the faster family.
+OF_FLOATS = Factors(0.48, 9.8, 2.9, 1.5, 2.0, 8, 50, 10.6, 2600, 4, 1.25)
+OF_HALVES = Factors(0.33, 6.0, 0.0, 1.84, 7.4, math.inf, 31, 0.0, 2200, 3, 1.18)
+
+
 def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles; choices may be arrays of them.
 
     They are those of the busiest multiprocessor for all of its blocks, and of a block alone.
-    Factors are those of the least error for 503 choices of 46 products on an H200, which was 16%;
-    those of loads, stores and starts of blocks once more for 152 of 24, with launches that
-    overlap.
     """
     tiling, c = SmallKTiling(shape, choice), choice
+    f = OF_HALVES if shape.dtype in HALVES else OF_FLOATS
     count, blocks, warps = common.multiprocessors(target), tiling.blocks, c["threads"] // 32
     waves = common.ceil_div(blocks, count * tiling.together)
+    vec = common.widest(c["cols"], shape.n)
+    rows = _rows(shape, c["tile_m"])
     # Instructions of a thread for a row: products, and stores.
-    row = c["cols"] * (shape.k + 1 / common.widest(c["cols"], shape.n))
-    # Stores count where rows are not aligned to sectors of 32 bytes.
-    stores = 6.0 * (shape.n % 8 > 0) * warps * c["cols"]
-    works = warps * row / 4, 0.33 * warps * shape.k, stores
-    busy = c["tile_m"] * sum(work**3 for work in works) ** (1 / 3)
-    loading = (7.4 if shape.transpose_b else 1.84) * warps * tiling.held
-    here = common.ceil_div(blocks, count) * (busy + loading + 100)
-    alone = waves * c["tile_m"] * (row + 31)
-    cycles: float = (here**1.18 + alone**1.18) ** (1 / 1.18) + 2200
+    row = c["cols"] * (shape.k + 1 / vec)
+    stores = (f.stores + f.fours * (vec == 4)) * (shape.n % 8 > 0) * warps * c["cols"]
+    works = warps * row / 4, f.broadcast * warps * shape.k, stores
+    busy = rows * sum(work**f.busy for work in works) ** (1 / f.busy)
+    loads = tiling.held / (1 if shape.transpose_b else vec)
+    shared_by = common.larger(1.0, common.ceil_div(shape.m, c["tile_m"]) / f.sharing)
+    each = f.columns_along_k if shape.transpose_b else f.columns / shared_by
+    columns = blocks / count * warps * tiling.held * each
+    here = common.ceil_div(blocks, count) * (busy + 100) + columns
+    alone = waves * (rows * (row + f.row) + f.load * loads)
+    cycles: float = (here**f.alone + alone**f.alone) ** (1 / f.alone) + f.start
     return cycles
+
+
+def _rows(shape: Gemm, tile_m: int) -> float:
+    """Return the rows that a block multiplies in the mean: of the last tile those that exist."""
+    tiles, left = common.ceil_div(shape.m, tile_m), shape.m % tile_m
+    rows: float = (shape.m - left + 4 * common.ceil_div(left, 4)) / tiles
+    return rows
 
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:

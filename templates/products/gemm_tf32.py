@@ -27,15 +27,15 @@ FEW_TERMS = 32
 # Of the estimates by TMA what is comparable to those of kernels of float32: their share of short
 # sums, cycles that a kernel before hides, since launches overlap, and those of copies that they
 # hide; and the cycles of a multiprocessor for a result, more where rows are not aligned to sectors
-# of 32 bytes, less so with swapped operands while the L2 cache holds most results: 17672x1481x25
-# took 90 us so and 57 as float32. They are a fit to 32 products of short sums on an H200, with an
-# error of 19%.
+# of 32 bytes, beyond what estimates by TMA have of it. With swapped operands it is less while the
+# L2 cache holds most results: 17672x1481x25 took 90 us so and 57 as float32. They are a fit to 32
+# products of short sums on an H200, with an error of 19%.
 SHARE, OVERLAPPED, COPIES_OVERLAPPED = 0.84, 1080, 880
-WRITTEN, UNALIGNED, UNALIGNED_SWAPPED, NEAR_BYTES = 0.21, 1.64, 0.63, 2**26
-# The same for odd rows in batches: 116 of 360x165x42 tt took an H100 67 us by TMA, 32 by
-# `gemm_small_k`, and 138 of 125x609x378 187 by TMA, 157 as float32. Single products of odd rows
-# take what rows that are not aligned do: 559x3569x112 8.6 us, 8.3 by the estimate.
-ODD, ODD_SWAPPED = 5.0, 2.5
+WRITTEN, UNALIGNED, NEAR_BYTES = 0.21, 0.94, 2**26
+UNALIGNED_SWAPPED, FAR_SWAPPED = 0.75, 1.64
+# The same for odd rows in batches: 138 of 125x609x378 took an H100 187 us by TMA, 157 as float32.
+# Single products of odd rows take what rows that are not aligned do.
+ODD_SWAPPED, ODD_FAR_SWAPPED = 2.5, 5.0
 
 
 def as_float32(shape: Gemm) -> Gemm:
@@ -55,7 +55,9 @@ def runs_as_float32(shape: Gemm, target: Target, knobs: Container[str]) -> bool:
         return True
     if "warps_m" in knobs:
         return False
-    return _is_faster_as_float32(replace(shape, epilogue=Epilogue()), target)
+    # By TMA accumulators start with the bias, which short sums do not hide.
+    plain = replace(shape, epilogue=Epilogue(bias=shape.epilogue.bias))
+    return _is_faster_as_float32(plain, target)
 
 
 @lru_cache(maxsize=1024)
@@ -90,10 +92,12 @@ def _cycles_by_tma(shape: Gemm, target: Target) -> float | None:
     results = shape.batch * shape.m * shape.n / common.multiprocessors(target)
     odd = shape.n % 2 > 0 and shape.batch > 1
     near = 4 * shape.batch * shape.m * shape.n <= NEAR_BYTES
-    if form.swapped and near:
+    if not form.swapped:
+        longer = UNALIGNED * (shape.n % 2 == 0)
+    elif near:
         longer = ODD_SWAPPED if odd else UNALIGNED_SWAPPED
     else:
-        longer = ODD if odd else UNALIGNED
+        longer = ODD_FAR_SWAPPED if odd else FAR_SWAPPED
     longer = longer * (shape.n % 8 > 0)
     # Persistent kernels load and multiply meanwhile.
     writing = WRITTEN * results * (longer + (0.5 if form.persistent else 1.0))

@@ -72,6 +72,8 @@ NARROW_STRIPS = 20
 LEAST_IN_STRIPS = 192
 # Columns up to which few rows of an a that is stored as [k, m] are loaded by TMA.
 FEW_COLUMNS = 1024
+# Extent of K from which on products with a residual gain without split-K too.
+LONG_SUM = 256
 # Multiply-adds of floats as TF32, and terms of a sum, up to which ``mma.sync`` is as fast: nine
 # with more terms and 2^20 to 2^22 multiply-adds took an H100 1.2 to 4.3 times as long without TMA.
 TINY_FLOATS, FEW_TERMS = 2**22, 128
@@ -180,11 +182,12 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     of 16 to 2495 rows, by up to 3.1 times, and at worst 0.94 times as fast. Where a is stored as
     [k, m] with m below 64, `gemm_wgmma` was 1.02 to 1.8 times as fast as that for seven of eight
     with 2048 and more columns, but for five of up to 1024 columns TMA was 1.2 to 2.4 times as
-    fast. Many residuals took longer by TMA, so that only split-K gains: 320x24x12192 took 5.0 us,
-    13.1 before. As TF32 TMA was 1.04 to 2.7 times as fast as ``mma.sync`` and `gemm_wgmma` for
-    nine of ten products of 4e6 multiply-adds and more, and 0.94 times for 30x7872x11008. On an
-    H100 it was for all of eleven of 16 to 60 rows, both operands K-major, by up to 8.4 times
-    (16x64x30000: 6.5 us instead of 54.6), but for that one (0.95).
+    fast. Many residuals took longer by TMA, so that short sums do not gain, and long ones do:
+    320x24x12192 took 5.0 us, 13.1 before, and on an H100 ten from 1500x512x256 to 4096x1280x1280
+    1.05 to 1.6 times as long without. As TF32 TMA was 1.04 to 2.7 times as fast as ``mma.sync``
+    and `gemm_wgmma` for nine of ten products of 4e6 multiply-adds and more, and 0.94 times for
+    30x7872x11008. On an H100 it was for all of eleven of 16 to 60 rows, both operands K-major, by
+    up to 8.4 times (16x64x30000: 6.5 us instead of 54.6), but for that one (0.95).
 
     Of 23 layers of 3x3 filters it did for 18 of the 19 that take 7 us and more, the other took as
     long, and for one of four shorter ones: a block first writes its tensor map. With a residual it
@@ -203,7 +206,7 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     if shape.dtype == TF32 and (in_place(shape.epilogue) or results < FEW_RESULTS):
         return results * shape.k > TINY_FLOATS or shape.k > FEW_TERMS
     if not in_place(shape.epilogue):
-        return choice["split"] > 1
+        return choice["split"] > 1 or shape.k >= LONG_SUM
     return suits_strips(shape) if shape.n % 8 > 0 else True
 
 
@@ -275,14 +278,13 @@ def default_choice(
 
     Args:
         strips: whether rows of c are unaligned, and only tiles count that are written in strips.
-        swapped: whether operands are; None leaves it open, except for TF32, which was timed so
-            where a is K-major, and must not be swapped where it is not.
+        swapped: whether operands are; None leaves it open, except for TF32: `_swapped_as_tf32`.
         free_bytes: shared memory of a multiprocessor that is left to the kernel before, so that
             blocks start while it ends.
     """
     options = candidates(shape)
     if swapped is None and shape.dtype == TF32 and not shape.gathers:
-        swapped = int(not shape.transpose_a)
+        swapped = _swapped_as_tf32(shape)
     if swapped is not None:
         options[KNOB] = [knob for knob in options[KNOB] if Form.of(knob).swapped == swapped]
     if strips:
@@ -310,6 +312,16 @@ def default_choice(
         partial(estimate, shape, target=target, strips=strips),
     )
     return choice | {"band": _band(shape, choice)}
+
+
+def _swapped_as_tf32(shape: Product) -> int:
+    """Return whether operands are best swapped as TF32: where a is K-major, as it must be then.
+
+    A residual is read in pairs where they are not: on an H100 3552x96x416 nt took 11.7 us swapped
+    and 6.4 to 9.4 otherwise, 2048x2048x1024 nt 40.9 and 34.1.
+    """
+    pairs = not in_place(shape.epilogue) and shape.transpose_b and shape.n % 2 == 0
+    return int(not shape.transpose_a and not pairs)
 
 
 def _untuned_rules(

@@ -136,7 +136,8 @@ def default_choice(shape: Shape, target: Target) -> dict[str, int]:
     knobs = {swapped: Form(0, 1, swapped).knob for swapped in (0, 1)}
     uncopied = {s: knob for s, knob in knobs.items() if not any(_copied(shape, knob).values())}
     choices = []
-    for swapped, knob in (uncopied or knobs).items():
+    # Odd rows take longest to write: swapped operands pay for copies too.
+    for swapped, knob in (knobs if shape.n % 2 else uncopied or knobs).items():
         whole = k_major(shape, knob)
         if gemm_tma.refusal(whole) is None:
             choices.append(gemm_tma.default_choice(whole, target, swapped=swapped))

@@ -25,6 +25,16 @@ PRODUCTS = {
     "few rows, nn, streamed": (33, 1032, 4112, 1, False, False, ""),
     "one row": (1, 24, 130, 1, False, True, ""),
     "long": (136, 200, 16400, 1, False, True, ""),
+    "nn, short": (1056, 1312, 176, 1, False, False, ""),
+    "tn, an odd k": (260, 132, 93, 1, True, False, ""),
+    "tn, an odd k, batched": (260, 132, 93, 3, True, False, "a"),
+    "tt, short": (448, 192, 624, 1, True, True, ""),
+    "one row of any length": (1, 1958, 6423, 1, False, True, ""),
+    "one row of any length, nn": (1, 597, 4725, 1, False, False, ""),
+    "few rows of any length, tn": (9, 301, 4099, 1, True, False, ""),
+    "few rows of any length, tt": (40, 199, 5001, 1, True, True, ""),
+    "tiny": (48, 67, 13, 1, False, False, ""),
+    "one": (1, 1, 1, 1, False, False, ""),
 }
 DRAWN = 6
 

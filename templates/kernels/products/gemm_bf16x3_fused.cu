@@ -309,20 +309,28 @@ __device__ __forceinline__ void produce(const SharedStorage& smem, const CellSou
 #define FINISH(low, high, n, at)
 #endif
 
-// Writes a thread's sums: two rows from `row` on, and of each 8 columns two from `column` on.
+// Writes a thread's sums: two rows from `row` on, and of each 8 columns two from `column` on. What the epilogue of some
+// of them needs is loaded before any of these is stored: the compiler cannot know that stores do not alias.
 __device__ __forceinline__ void write_sums(
     float* __restrict__ out, float (&sum)[WORDS], int row, int column, const EpilogueArgs& epilogue) {
+  constexpr int PAIRS = WORDS / 4, AT_ONCE = 8;
 #pragma unroll
-  for (int two = 0; two < 2; ++two)
+  for (int two = 0; two < 2; ++two) {
+    auto each = [&](int first, auto body) {
 #pragma unroll
-    for (int j = 0; j < WORDS / 4; ++j) {
-      const int m = SWAPPED ? column + j * 8 + two : row + two, n = SWAPPED ? row : column + j * 8;
-      if (m >= M || n >= N) continue;
-      float &low = sum[j * 4 + (SWAPPED ? two : two * 2)], &high = sum[j * 4 + (SWAPPED ? two + 2 : two * 2 + 1)];
-      const size_t at = static_cast<size_t>(m) * N + n;
-      FINISH(low, high, n, at);
-      write_floats(out, at, n, low, high);
+      for (int j = first; j < first + AT_ONCE; ++j) {
+        const int m = SWAPPED ? column + j * 8 + two : row + two, n = SWAPPED ? row : column + j * 8;
+        if (j < PAIRS && m < M && n < N)
+          body(n, static_cast<size_t>(m) * N + n, sum[j * 4 + (SWAPPED ? two : two * 2)],
+               sum[j * 4 + (SWAPPED ? two + 2 : two * 2 + 1)]);
+      }
+    };
+#pragma unroll
+    for (int first = 0; first < PAIRS; first += AT_ONCE) {
+      each(first, [&](int n, size_t at, float& low, float& high) { FINISH(low, high, n, at); });
+      each(first, [&](int n, size_t at, float low, float high) { write_floats(out, at, n, low, high); });
     }
+  }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm_bf16x3_fused(

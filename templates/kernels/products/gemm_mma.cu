@@ -1,6 +1,6 @@
 // GEMM by mma.sync: C[M, N] = A[M, K] B[K, N] of 16-bit floats, accumulated in float32; operands.h says how A and B are
-// stored. With TF32, A, B and C are floats. With INT8 each 16-bit item holds two 8-bit integers, K counts items, and C
-// and the accumulators are int32. C has C_M rows and C_N columns.
+// stored. With TF32, A, B and C are floats. With INT8 each 16-bit item holds two 8-bit integers, K counts items along K,
+// of K_ROWS integers, and C and the accumulators are int32. C has C_M rows and C_N columns.
 //
 // A block computes a tile of WARPS_M * FRAGS_M * 16 by WARPS_N * FRAGS_N * 8 of C over one of SPLIT ranges of K; a warp
 // has FRAGS_M x FRAGS_N accumulator fragments of 16 x 8. cp.async copies K tiles of A and B into a pipeline of STAGES
@@ -9,10 +9,16 @@
 constexpr int WARP_M = FRAGS_M * 16, WARP_N = FRAGS_N * 8;
 constexpr int TILE_M = WARPS_M * WARP_M, TILE_N = WARPS_N * WARP_N;
 constexpr int K_TILES = (K_PER_SPLIT + CHUNK - 1) / CHUNK;
-constexpr int A_PITCH = TRANSPOSE_A ? TILE_M + 8 : CHUNK + VECTOR;
-constexpr int B_PITCH = TRANSPOSE_B ? CHUNK + VECTOR : TILE_N + 8;
-constexpr int A_SIZE = (TRANSPOSE_A ? CHUNK : TILE_M) * A_PITCH;
-constexpr int B_SIZE = (TRANSPOSE_B ? TILE_N : CHUNK) * B_PITCH;
+// Integers that are stored across K (mma_int8_across.h): a row of a tile has one place along K, and items two neighbours.
+#if INT8
+constexpr int PLACES = 2, BESIDE = 2;
+#else
+constexpr int PLACES = 1, BESIDE = 1, K_ROWS = K;
+#endif
+constexpr int A_PITCH = TRANSPOSE_A ? TILE_M / BESIDE + 8 : CHUNK + VECTOR;
+constexpr int B_PITCH = TRANSPOSE_B ? CHUNK + VECTOR : TILE_N / BESIDE + 8;
+constexpr int A_SIZE = (TRANSPOSE_A ? CHUNK * PLACES : TILE_M) * A_PITCH;
+constexpr int B_SIZE = (TRANSPOSE_B ? TILE_N : CHUNK * PLACES) * B_PITCH;
 constexpr int BLOCKS_M = (M + TILE_M - 1) / TILE_M, BLOCKS_N = (N + TILE_N - 1) / TILE_N;
 constexpr int C_ALL_N = IN_GROUPS ? BATCH * C_N : C_N, LAST_COLUMN = C_N % 2 ? C_N - 1 : C_N - 2;
 #define FINISHED (FOLLOWS && SPLIT == 1)
@@ -21,7 +27,7 @@ constexpr int C_ALL_N = IN_GROUPS ? BATCH * C_N : C_N, LAST_COLUMN = C_N % 2 ? C
 #define IN_EIGHTS (!INT8 && !TF32 && SPLIT == 1 && FRAGS_N % 4 == 0 && C_N % 8 == 0)
 // Where tiles divide the extents, bounds checks are constant and vanish.
 constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
-constexpr bool WHOLE_K = K_PER_SPLIT * SPLIT == K && K_PER_SPLIT % CHUNK == 0;
+constexpr bool WHOLE_K = K_PER_SPLIT * SPLIT == K && K_PER_SPLIT % CHUNK == 0 && K * PLACES == K_ROWS;
 
 typedef unsigned short half_bits;
 #if INT8
@@ -40,14 +46,20 @@ __device__ __forceinline__ void copy_words(Item* dst, const Item* src, bool vali
   copy_async<WORDS>(reinterpret_cast<float*>(dst), reinterpret_cast<const float*>(src), valid);
 }
 
+// Returns whether place `k` along K of an operand stored across K, of the K tile from item k0 on, is one of a range.
+__device__ __forceinline__ bool place_exists(int k0, int k, int k_end) {
+  const int place = k0 * PLACES + k;
+  return place < k_end * PLACES && place < K_ROWS;
+}
+
 __device__ __forceinline__ void stage_a(
     Item* dst, const Item* __restrict__ a, int m0, int k0, int k_end, int tid) {
 #if TRANSPOSE_A
-  const Item* const from = a + static_cast<size_t>(k0) * M + m0;
-  each_vector<CHUNK, TILE_M / WORD / A_WORDS>(tid, [&](int k, int vector) {
-    const int row = vector * A_WORDS * WORD;
-    const bool valid = (WHOLE_M || m0 + row < M) && (WHOLE_K || k0 + k < k_end);
-    copy_words<A_WORDS>(dst + k * A_PITCH + row, from + static_cast<long long>(k) * M + row, valid);
+  const Item* const from = a + static_cast<size_t>(k0) * PLACES * (M / BESIDE) + m0 / BESIDE;
+  each_vector<CHUNK * PLACES, TILE_M / BESIDE / WORD / A_WORDS>(tid, [&](int k, int vector) {
+    const int item = vector * A_WORDS * WORD;
+    const bool valid = (WHOLE_M || m0 + item * BESIDE < M) && (WHOLE_K || place_exists(k0, k, k_end));
+    copy_words<A_WORDS>(dst + k * A_PITCH + item, from + static_cast<long long>(k) * (M / BESIDE) + item, valid);
   });
 #else
 #if !CONV
@@ -77,13 +89,32 @@ __device__ __forceinline__ void stage_b(
         dst + column * B_PITCH + k, from + static_cast<long long>(column) * K + k, valid);
   });
 #else
-  const Item* const from = b + static_cast<size_t>(k0) * ALL_N + n0;
-  each_vector<CHUNK, TILE_N / WORD / B_WORDS>(tid, [&](int k, int vector) {
-    const int column = vector * B_WORDS * WORD;
-    const bool valid = (WHOLE_N || n0 + column < N) && (WHOLE_K || k0 + k < k_end);
-    copy_words<B_WORDS>(
-        dst + k * B_PITCH + column, from + static_cast<long long>(k) * ALL_N + column, valid);
+  const Item* const from = b + static_cast<size_t>(k0) * PLACES * (ALL_N / BESIDE) + n0 / BESIDE;
+  each_vector<CHUNK * PLACES, TILE_N / BESIDE / WORD / B_WORDS>(tid, [&](int k, int vector) {
+    const int item = vector * B_WORDS * WORD;
+    const bool valid = (WHOLE_N || n0 + item * BESIDE < N) && (WHOLE_K || place_exists(k0, k, k_end));
+    copy_words<B_WORDS>(dst + k * B_PITCH + item, from + static_cast<long long>(k) * (ALL_N / BESIDE) + item, valid);
   });
+#endif
+}
+
+#if INT8 && TRANSPOSE_A
+#define LOAD_LEFT load_left_across
+#else
+#define LOAD_LEFT load_left<TRANSPOSE_A>
+#endif
+#if INT8 && !TRANSPOSE_B
+#define LOAD_RIGHT load_right_across
+#else
+#define LOAD_RIGHT load_right<TRANSPOSE_B>
+#endif
+
+// Returns the row of a warp's tile that a thread has in a half of fragment `i`.
+__device__ __forceinline__ int row_of(int i, int half, int lane) {
+#if INT8 && TRANSPOSE_A
+  return i * 16 + row_of_pair(lane / 4, half);
+#else
+  return i * 16 + half * 8 + lane / 4;
 #endif
 }
 
@@ -93,13 +124,15 @@ __device__ __forceinline__ void accumulate(
   for (int k = 0; k < CHUNK; k += DEPTH) {
     unsigned left[FRAGS_M][4], right[FRAGS_N / 2][4];
 #pragma unroll
-    for (int i = 0; i < FRAGS_M; ++i)
-      load_left<TRANSPOSE_A>(
-          left[i], TRANSPOSE_A ? a + k * A_PITCH + i * 16 : a + i * 16 * A_PITCH + k, A_PITCH, lane);
+    for (int i = 0; i < FRAGS_M; ++i) {
+      const Item* const tile = TRANSPOSE_A ? a + k * PLACES * A_PITCH + i * 16 / BESIDE : a + i * 16 * A_PITCH + k;
+      LOAD_LEFT(left[i], tile, A_PITCH, lane);
+    }
 #pragma unroll
-    for (int j = 0; j < FRAGS_N / 2; ++j)
-      load_right<TRANSPOSE_B>(
-          right[j], TRANSPOSE_B ? b + j * 16 * B_PITCH + k : b + k * B_PITCH + j * 16, B_PITCH, lane);
+    for (int j = 0; j < FRAGS_N / 2; ++j) {
+      const Item* const tile = TRANSPOSE_B ? b + j * 16 * B_PITCH + k : b + k * PLACES * B_PITCH + j * 16 / BESIDE;
+      LOAD_RIGHT(right[j], tile, B_PITCH, lane);
+    }
 #pragma unroll
     for (int i = 0; i < FRAGS_M; ++i)
 #pragma unroll
@@ -150,8 +183,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
 #pragma unroll
       for (int r = 0; r < 4; ++r) sum[i][j][r] = 0;
 
-  const Item* const left = as + (TRANSPOSE_A ? warp_m : warp_m * A_PITCH);
-  const Item* const right = bs + (TRANSPOSE_B ? warp_n * B_PITCH : warp_n);
+  const Item* const left = as + (TRANSPOSE_A ? warp_m / BESIDE : warp_m * A_PITCH);
+  const Item* const right = bs + (TRANSPOSE_B ? warp_n * B_PITCH : warp_n / BESIDE);
 #pragma unroll
   for (int k_tile = 0; k_tile < STAGES - 1; ++k_tile) stage(k_tile, k_tile);
   int buffer = 0, free_buffer = STAGES - 1;
@@ -183,7 +216,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
   for (int i = 0; i < FRAGS_M; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int m = m0 + warp_m + i * 16 + half * 8 + lane / 4;
+      const int m = m0 + warp_m + row_of(i, half, lane);
       const bool row_exists = (WHOLE_M && C_M >= M) || m < C_M;
       const size_t row = matrix + static_cast<size_t>(row_exists ? m : C_M - 1) * C_ALL_N;
       auto finished = [&](int j, auto write) {
@@ -209,6 +242,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
         const int n = n0 + warp_n + (j + lane % 4) * 8;
         if (row_exists && ((WHOLE_N && C_N >= N) || n < C_N))
           *reinterpret_cast<uint4*>(out + row + n) = make_uint4(word[0], word[1], word[2], word[3]);
+      }
+#elif INT8 && !TRANSPOSE_B
+      // Of two fragments side by side a thread has four neighbouring columns, which 4 divides.
+#pragma unroll
+      for (int j = 0; j < FRAGS_N; j += 2) {
+        const int n = n0 + warp_n + j * 8 + lane % 4 * 4;
+        const Sum(&first)[4] = sum[i][j], (&second)[4] = sum[i][j + 1];
+        if (row_exists && (WHOLE_N || n < N))
+          *reinterpret_cast<int4*>(out + row + n) =
+              make_int4(first[half * 2], second[half * 2], first[half * 2 + 1], second[half * 2 + 1]);
       }
 #else
 #pragma unroll

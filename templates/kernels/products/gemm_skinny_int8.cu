@@ -7,7 +7,7 @@
 // step, quad lane q = lane % 4 has 16 * q to 16 * q + 15 along K, and row g = lane / 4 has VEC neighbouring columns of
 // the strip, one in each of VEC mma. So lanes load whole vectors of either operand; of one that is stored along its
 // rows or columns, blocks of 4 x 4 integers are transposed in registers. Rows of an A stored as [K, M] are permuted too:
-// a lane has neighbouring ones.
+// a lane has neighbouring ones. Rows in memory of no multiple of 4 are loaded by unaligned words (unaligned_words.h).
 //
 // Split-K: RANGES warps of a block, and SPLIT blocks, have different ranges of K of the same columns. Partial sums of a
 // block are reduced through shared memory, those of the blocks of a cluster through its distributed shared memory; of
@@ -20,6 +20,9 @@ constexpr bool WHOLE_M = M % ROWS == 0, WHOLE_N = N % (STRIP * STRIPS) == 0;
 constexpr bool WHOLE_K = K % (STEP * RANGES * SPLIT) == 0;
 // Words along K that a lane loads together, and those of four neighbouring rows of an A stored as [K, M].
 constexpr int K_WORDS = K % 16 == 0 ? 4 : K % 8 == 0 ? 2 : 1, ROW_WORDS = (FRAGS_M + 1) / 2;
+constexpr bool K_UNALIGNED = K % 4 > 0;
+constexpr size_t A_SIZE = static_cast<size_t>(M) * (TRANSPOSE_A ? ROWS_K : K);
+constexpr size_t B_SIZE = static_cast<size_t>(N) * (TRANSPOSE_B ? K : ROWS_K);
 
 // Operands of a lane in a step: words of four integers along K of its rows, of fragments and their halves, and of its
 // columns; of operands stored the other way words of four rows or columns for each place along K.
@@ -39,6 +42,7 @@ struct Step {
 struct Lane {
   const signed char *a, *b;
   int m, n, k;
+  unsigned rest_a, rest_b;
 };
 
 // Loads WORDS words, zeros if they are out of bounds.
@@ -55,8 +59,25 @@ __device__ __forceinline__ void load_words(unsigned (&to)[WORDS], const signed c
   }
 }
 
-// Loads 16 integers along K, zeros from K on.
-__device__ __forceinline__ void load_along_k(unsigned (&to)[LENGTH / 4], const signed char* from, int k, bool exists) {
+// Sets integers to zero from K on.
+__device__ __forceinline__ void mask_from_end(unsigned (&words)[LENGTH / 4], int k) {
+#pragma unroll
+  for (int i = 0; i < LENGTH / 4; ++i) {
+    const int there = K - k - i * 4;
+    if (there < 4) words[i] = there > 0 ? words[i] & ((1u << there * 8) - 1) : 0;
+  }
+}
+
+// Loads 16 integers along K of row `row` of an operand of ROWS, zeros from K on; of unaligned ones only with MASKED.
+template <int ROWS_OF, bool MASKED>
+__device__ __forceinline__ void load_along_k(
+    unsigned (&to)[LENGTH / 4], const signed char* from, int row, int start, int k, bool exists, unsigned rest) {
+  if (K_UNALIGNED) {
+    constexpr size_t SIZE = static_cast<size_t>(ROWS_OF) * K;
+    load_unaligned<SIZE, K>(to, {from, k, start, exists, row == ROWS_OF - 1}, rest);
+    if (MASKED && k + LENGTH > K) mask_from_end(to, k);
+    return;
+  }
 #pragma unroll
   for (int i = 0; i < LENGTH / 4; i += K_WORDS) {
     unsigned words[K_WORDS];
@@ -66,33 +87,43 @@ __device__ __forceinline__ void load_along_k(unsigned (&to)[LENGTH / 4], const s
   }
 }
 
-// Loads WORDS words of each of 16 rows along K.
+// Loads WORDS words of each of 16 rows along K, from column `column` on, a multiple of 4.
 template <int ROW, int WORDS>
 __device__ __forceinline__ void load_across(
-    unsigned (&to)[LENGTH][WORDS], const signed char* from, int k, bool exists) {
+    unsigned (&to)[LENGTH][WORDS], const signed char* from, int k, int column, bool exists, unsigned rest) {
 #pragma unroll
   for (int i = 0; i < LENGTH; ++i) {
-    const bool here = (WHOLE_K && ROWS_K == K) || (ROWS_K % LENGTH == 0 ? k : k + i) < ROWS_K;
-    load_words(to[i], from + static_cast<size_t>(i) * ROW, exists && here);
+    const bool here = exists && ((WHOLE_K && ROWS_K == K) || (ROWS_K % LENGTH == 0 ? k : k + i) < ROWS_K);
+    const signed char* const row = from + static_cast<size_t>(i) * ROW;
+    if (ROW % 4 > 0) {
+      constexpr size_t SIZE = static_cast<size_t>(ROW) * ROWS_K;
+      load_unaligned<SIZE, ROW>(to[i], {row, column, i * (ROW % 4) % 4, here, k + i == ROWS_K - 1}, rest);
+    } else {
+      load_words(to[i], row, here);
+    }
   }
 }
 
+// From K on one operand is zero, so that what the other one has there does not count.
 __device__ __forceinline__ void load_step(Step& to, const Lane& at, int step, bool exists) {
   const int k = at.k + step * STEP;
 #if TRANSPOSE_B
 #pragma unroll
   for (int j = 0; j < VEC; ++j)
-    load_along_k(to.b[j], at.b + static_cast<size_t>(j) * K + step * STEP, k, exists && (WHOLE_N || at.n + j < N));
+    load_along_k<N, false>(
+        to.b[j], at.b + static_cast<size_t>(j) * K + step * STEP, at.n + j, j * (K % 4) % 4, k,
+        exists && (WHOLE_N || at.n + j < N), at.rest_b);
 #else
-  load_across<N>(to.b, at.b + static_cast<size_t>(step * STEP) * N, k, exists && (WHOLE_N || at.n < N));
+  load_across<N>(to.b, at.b + static_cast<size_t>(step * STEP) * N, k, at.n, exists && (WHOLE_N || at.n < N), at.rest_b);
 #endif
 #if TRANSPOSE_A
-  load_across<M>(to.a, at.a + static_cast<size_t>(step * STEP) * M, k, exists && (WHOLE_M || at.m < M));
+  load_across<M>(to.a, at.a + static_cast<size_t>(step * STEP) * M, k, at.m, exists && (WHOLE_M || at.m < M), at.rest_a);
 #else
 #pragma unroll
   for (int row = 0; row < 2 * FRAGS_M; ++row)
-    load_along_k(
-        to.a[row], at.a + static_cast<size_t>(row * 8) * K + step * STEP, k, exists && (WHOLE_M || at.m + row * 8 < M));
+    load_along_k<M, true>(
+        to.a[row], at.a + static_cast<size_t>(row * 8) * K + step * STEP, at.m + row * 8, at.m % 4 * (K % 4) % 4, k,
+        exists && (WHOLE_M || at.m + row * 8 < M), at.rest_a);
 #endif
 }
 
@@ -226,6 +257,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
   at.k = (static_cast<int>(blockIdx.z) * RANGES + range) * (STEPS_EACH * STEP) + lane % 4 * LENGTH;
   at.a = a + (TRANSPOSE_A ? static_cast<size_t>(at.k) * M + at.m : static_cast<size_t>(at.m) * K + at.k);
   at.b = b + (TRANSPOSE_B ? static_cast<size_t>(at.n) * K + at.k : static_cast<size_t>(at.k) * N + at.n);
+  at.rest_a = last_integers<A_SIZE>(a), at.rest_b = last_integers<B_SIZE>(b);
 
   int sum[FRAGS_M][VEC][4];
 #pragma unroll

@@ -39,25 +39,31 @@ __device__ __forceinline__ void store_fragments(unsigned row, const float* sum, 
 }
 #endif
 
-// Writes a thread's accumulators, the first at row m and column n, in pairs.
+// Writes a thread's accumulators, the first at row m and column n, in pairs. What the epilogue of some of them needs is
+// loaded before any of these is stored: the compiler cannot know that stores do not alias.
 template <int COUNT>
 __device__ __forceinline__ void write_pairs(
     Finished* __restrict__ out, Sum (&sum)[COUNT], int m0, int n0, const EpilogueArgs& epilogue) {
+  constexpr int PAIRS = COUNT / 4, AT_ONCE = 8;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int m = m0 + half * 8;
     if (!WHOLE_ROWS && m >= C_M) continue;
+    auto each = [&](int first, auto body) {
 #pragma unroll
-    for (int j = 0; j < COUNT / 4; ++j) {
-      const int n = n0 + j * 8;
-      if (!WHOLE_COLUMNS && n >= C_N) continue;
-      Sum &low = sum[j * 4 + half * 2], &high = sum[j * 4 + half * 2 + 1];
-      const size_t at = static_cast<size_t>(m) * C_N + n;
-      FINISH(low, high, n, at);
+      for (int j = first; j < first + AT_ONCE; ++j) {
+        const int n = n0 + j * 8;
+        if (j < PAIRS && (WHOLE_COLUMNS || n < C_N))
+          body(n, static_cast<size_t>(m) * C_N + n, sum[j * 4 + half * 2], sum[j * 4 + half * 2 + 1]);
+      }
+    };
+#pragma unroll
+    for (int first = 0; first < PAIRS; first += AT_ONCE) {
+      each(first, [&](int n, size_t at, Sum& low, Sum& high) { FINISH(low, high, n, at); });
 #if TF32
-      write_floats(out, at, n, low, high);
+      each(first, [&](int n, size_t at, Sum low, Sum high) { write_floats(out, at, n, low, high); });
 #else
-      write_pair(out, at, n, low, high);
+      each(first, [&](int n, size_t at, Sum low, Sum high) { write_pair(out, at, n, low, high); });
 #endif
     }
   }

@@ -124,20 +124,28 @@ __device__ __forceinline__ Finished finished(float x) {
 }
 
 // Writes a thread's accumulators, the first at row m and column n of its tile; neighbours in C are held by lanes 4
-// apart.
+// apart. What the epilogue of some of them needs is loaded before any of these is stored.
 template <int COUNT>
 __device__ __forceinline__ void write_across(
     Finished* __restrict__ out, Sum (&sum)[COUNT], int m0, int n0, const EpilogueArgs& epilogue) {
+  constexpr int AT_ONCE = 16;
+  auto each = [&](int first, auto body) {
 #pragma unroll
-  for (int i = 0; i < COUNT; ++i) {
-    const int m = m0 + i / 2 % 2 * 8, n = n0 + i / 4 * 8 + i % 2;
-    if (m >= C_N || n >= C_M) continue;
-    const size_t at = static_cast<size_t>(n) * C_N + m;
-    float one[1] = {sum[i]};
+    for (int i = first; i < first + AT_ONCE; ++i) {
+      const int m = m0 + i / 2 % 2 * 8, n = n0 + i / 4 * 8 + i % 2;
+      if (i < COUNT && m < C_N && n < C_M) body(m, static_cast<size_t>(n) * C_N + m, sum[i]);
+    }
+  };
+#pragma unroll
+  for (int first = 0; first < COUNT; first += AT_ONCE) {
+    each(first, [&](int m, size_t at, Sum& result) {
+      float one[1] = {result};
 #if FOLLOWS
-    finish<1>(one, epilogue, m, at);
+      finish<1>(one, epilogue, m, at);
 #endif
-    out[at] = finished(last_step(one[0]));
+      result = last_step(one[0]);
+    });
+    each(first, [&](int, size_t at, Sum result) { out[at] = finished(result); });
   }
 }
 #endif

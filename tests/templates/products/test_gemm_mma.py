@@ -89,3 +89,26 @@ def test_results_of_16_bit_floats_are_right_up_to_the_edges_however_they_are_wri
     run_emulated(source.kernel("cuda"), arrays, orders=(0,))
     *given, out = (np.asarray(each, np.float64) for each in arrays)
     assert np.allclose(out, source.reference(*given), rtol=1e-2, atol=1e-2)
+
+
+ACROSS = {
+    "both across, an odd k": Gemm(36, 44, 33, "int8", transpose_a=True),
+    "both across, batched": Gemm(36, 44, 40, "int8", 2, transpose_a=True),
+    "b across, shared": Gemm(20, 72, 36, "int8", 2, shared="b"),
+    "a across": Gemm(68, 13, 68, "int8", transpose_a=True, transpose_b=True),
+    "both across, an odd k, batched": Gemm(64, 64, 129, "int8", 2, transpose_a=True, shared="a"),
+    "whole tiles": Gemm(64, 64, 64, "int8", transpose_a=True),
+    "few rows": Gemm(3, 8, 4, "int8"),
+    "one place along K": Gemm(4, 4, 1, "int8", transpose_a=True),
+}
+
+
+@pytest.mark.parametrize("extra", [{}, {"warps_n": 2, "frags_m": 2, "frags_n": 4, "stages": 3}])
+@pytest.mark.parametrize("name", ACROSS)
+def test_integers_stored_across_the_sum_are_exact_in_the_emulator(name, extra):
+    source = gemm_mma.kernel(ACROSS[name], {**CHOICE, "split": 1, **extra})
+    *given, out = arrays_of(source)
+    rng = np.random.default_rng(0)
+    arrays = [*(rng.integers(-128, 128, x.shape).astype(np.int8) for x in given), out]
+    run_emulated(source.kernel("cuda"), arrays, orders=(0,))
+    np.testing.assert_array_equal(arrays[-1], source.reference(*arrays[:2]))

@@ -36,6 +36,17 @@ PRODUCTS = {
         Gemm(12, 68, 96, "int8", transpose_a=True, transpose_b=True), {"strips": 2},
     ),
     "more ranges than a cluster has": (Gemm(9, 72, 2052, "int8"), {"split": 16}),
+    "rows of any length, [n, k]": (Gemm(9, 66, 65, "int8", transpose_b=True), {"ahead": 2}),
+    "rows of any length, [k, n]": (Gemm(3, 19, 131, "int8"), {"vec": 8, "strips": 2}),
+    "rows of any length, a as [k, m]": (
+        Gemm(35, 23, 67, "int8", transpose_a=True), {"frags_m": 4},
+    ),
+    "rows of any length, both across": (
+        Gemm(5, 33, 70, "int8", transpose_a=True, transpose_b=True), {"split": 16},
+    ),
+    "rows of a alone": (Gemm(6, 20, 201, "int8"), {}),
+    "one product": (Gemm(1, 1, 1, "int8"), {}),
+    "one product, both across": (Gemm(1, 1, 1, "int8", 1, True, True), {}),
 }  # fmt: skip
 
 
@@ -74,7 +85,6 @@ OTHERS = {
     "many rows": Gemm(512, 4096, 4096, "int8"),
     "many rows of a as [k, m]": Gemm(256, 512, 4096, "int8", transpose_a=True),
     "rows along K that TMA reads": Gemm(64, 4096, 4096, "int8", transpose_b=True),
-    "rows of b that vectors cannot read": Gemm(16, 4098, 4096, "int8"),
     "a batch": Gemm(16, 4096, 4096, "int8", 2),
 }
 
@@ -85,21 +95,19 @@ def test_what_cannot_be_streamed_is_multiplied_otherwise(shape):
 
 
 @pytest.mark.parametrize(
-    ("shape", "names"),
+    "shape",
     [
-        (Gemm(4, 680, 5898, "int8", transpose_b=True), {"a", "b"}),
-        (Gemm(16, 4096, 4095, "int8"), {"a"}),
-        (Gemm(33, 4096, 4096, "int8", transpose_a=True), {"a"}),
-        (Gemm(16, 4096, 4096, "int8", transpose_a=True), {"a"}),
-        (Gemm(16, 4096, 4096, "int8", transpose_a=True, transpose_b=True), {"a"}),
+        Gemm(16, 4096, 4096, "int8", transpose_a=True),
+        Gemm(16, 4096, 4096, "int8", transpose_a=True, transpose_b=True),
+        Gemm(33, 4096, 4096, "int8", transpose_a=True),
     ],
-    ids=["odd rows", "odd rows of a", "odd rows of a across", "a across", "both across"],
+    ids=["a across", "both across", "odd rows of a across"],
 )
-def test_few_rows_are_streamed_by_copies_of_what_is_best_not_read_as_it_is(shape, names):
+def test_few_rows_stored_across_are_copied_for_a_large_matrix(shape):
     task = task_of(shape)
     source = task.instantiate(task.default())
     assert [one.entry for one in source.calls][:2] == ["along_k", "gemm_skinny_int8"]
-    assert {one.name for one in source.workspace} - {"partial"} == {f"{x}_along_k" for x in names}
+    assert {one.name for one in source.workspace} - {"partial"} == {"a_along_k"}
 
 
 @pytest.mark.parametrize(
@@ -111,10 +119,14 @@ def test_few_rows_are_streamed_by_copies_of_what_is_best_not_read_as_it_is(shape
         Gemm(64, 128, 92640, "int8", transpose_a=True),
         Gemm(24, 540, 8068, "int8", transpose_a=True, transpose_b=True),
         Gemm(16, 32, 40000, "int8", transpose_b=True),
+        Gemm(4, 680, 5898, "int8", transpose_b=True),
+        Gemm(16, 4096, 4095, "int8"),
+        Gemm(16, 4098, 4096, "int8"),
+        Gemm(16, 4096, 4095, "int8", transpose_a=True, transpose_b=True),
     ],
     ids=str,
 )
-def test_few_rows_of_any_layout_and_long_sums_need_no_copies(shape):
+def test_few_rows_of_any_layout_and_length_need_no_copies(shape):
     task = task_of(shape)
     entries = [one.entry for one in task.instantiate(task.default()).calls]
     assert entries[0] == "gemm_skinny_int8"
@@ -180,3 +192,22 @@ def test_more_blocks_of_rows_than_a_grid_has_are_refused():
     refused = gemm_skinny_int8.violation(shape, choice, HOPPER)
     assert refused == "too many blocks of rows"
     assert not gemm_int8.streams(shape, HOPPER, ())
+
+
+def test_odd_rows_of_many_results_are_written_through_shared_memory_untuned():
+    task = task_of(Gemm(831, 2063, 76, "int8", transpose_b=True))
+    assert [one.entry for one in task.instantiate(task.default()).calls] == ["gemm_skinny_int8"]
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Gemm(1056, 1312, 176, "int8"),
+        Gemm(1520, 2224, 208, "int8"),
+        Gemm(1584, 1424, 64, "int8", transpose_a=True),
+    ],
+    ids=str,
+)
+def test_short_sums_of_operands_stored_across_need_no_copies(shape):
+    task = task_of(shape)
+    assert [one.entry for one in task.instantiate(task.default()).calls] == ["gemm_mma"]

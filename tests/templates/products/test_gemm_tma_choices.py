@@ -1,9 +1,18 @@
 """Products whose operands boxes bring: which choices there are, and which is taken untuned."""
 
+from dataclasses import replace
+
 import pytest
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.products import gemm_half, gemm_padded, gemm_tma, gemm_tma_tiling
+from autotune.templates.products import (
+    gemm_half,
+    gemm_padded,
+    gemm_tma,
+    gemm_tma_tiling,
+    gemm_transposed,
+)
 from autotune.templates.products.gemm_shape import Gemm
+from autotune.templates.products.gemm_tma_form import Form
 
 from autotune.errors import TemplateError
 from autotune.target import Target
@@ -210,14 +219,28 @@ def test_of_tiles_side_by_side_the_narrowest_are_offered():
     [
         Gemm(8, 5888, 920, "float16", 1, True, True, "", GELU),
         Gemm(24, 4096, 4096, "float16", 1, True),
-        Gemm(4096, 4096, 1024, "float16", 1, False, True, "", Epilogue(residual=True)),
         Gemm(2048, 2048, 64, "float16", 1, False, True, "", Epilogue(residual=True)),
     ],
-    ids=["few-rows-across", "few-rows-across-large", "residual", "residual-short"],
+    ids=["few-rows-across", "few-rows-across-large", "residual-short"],
 )
 def test_others_keep_copies_of_16_bytes_untuned_and_have_boxes_in_their_space(shape):
     assert gemm_half.default_choice(shape, HOPPER)["wgmma"] == 1
     assert max(gemm_half.candidates(shape)["wgmma"]) > 1
+
+
+@pytest.mark.parametrize("k", [256, 1024, 4096])
+def test_long_sums_with_a_residual_are_loaded_by_boxes_untuned(k):
+    shape = Gemm(1024, 1024, k, "float16", 1, False, True, "", Epilogue(residual=True))
+    assert gemm_half.by_boxes(gemm_half.default_choice(shape, HOPPER))
+
+
+def test_floats_of_odd_rows_and_residuals_decide_which_operand_is_the_left_one_untuned():
+    odd = Gemm(1000, 1115, 300, "tf32")  # neighbours are written together where it is swapped
+    assert Form.of(gemm_transposed.default_choice(odd, HOPPER)["wgmma"]).swapped
+    even = Gemm(1024, 1024, 512, "tf32", 1, False, True)
+    assert Form.of(gemm_half.default_choice(even, HOPPER)["wgmma"]).swapped
+    added = replace(even, epilogue=Epilogue(residual=True))
+    assert not Form.of(gemm_half.default_choice(added, HOPPER)["wgmma"]).swapped
 
 
 @pytest.mark.parametrize(
