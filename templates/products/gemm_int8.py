@@ -34,16 +34,17 @@ LARGE = 2**24
 # which overlap, those of a multiprocessor for a result that it lacks, those of two launches, which
 # that of ``mma.sync`` lacks, and by how much `gemm_skinny_int8` must be faster by estimate.
 MOVED, HIDDEN, WRITTEN, LAUNCHES, MARGIN = 2600, 500, 0.17, 4500, 1.15
-# Cycles that copies of rows of no multiple of 4 take beyond those, in the mean of four products.
-UNALIGNED_COPIES = 3600
-# Cycles of ``mma.sync`` on operands as they are: at the start, in parts of its estimate, and of a
-# multiprocessor for a result, of even and of odd rows. They fit 77 choices of ten products on an
-# H100, with an error of 14%.
-MMA_START, OF_MMA, MMA_WRITTEN, MMA_WRITTEN_ODD = 3850, 1.45, 0.21, 1.4
+# Cycles that copies of rows of no multiple of 4 take beyond those, in the mean of four products,
+# and extent of K up to which many such rows are faster without copies: 147x328x25538 took 60 us.
+UNALIGNED_COPIES, UNALIGNED_SUM = 3600, 512
+# Cycles of ``mma.sync`` on operands as they are: at the start, in parts of its estimate, at least
+# of a K tile after the first, and of a multiprocessor for a result, of even and of odd rows. They
+# fit 77 choices of ten products on an H100, with an error of 14%.
+MMA_START, OF_MMA, MMA_K_TILE, MMA_WRITTEN, MMA_WRITTEN_ODD = 3850, 1.45, 1500, 0.21, 1.4
 
 
 def is_needed(shape: Gemm) -> bool:
-    """Return whether no kernel reads the operands as they are stored."""
+    """Return whether operands are not K-major, or their rows no multiple of 4."""
     along_k = shape.transpose_b and not shape.transpose_a
     return not along_k or shape.k % 4 > 0
 
@@ -83,7 +84,8 @@ def _beats_copies(shape: Gemm, target: Target) -> bool:
     if across and gemm_tma.suits_integers(whole):
         return False
     k_major = not is_needed(shape) and not gains(shape, target)
-    if k_major and shape.n % 2 == 0:
+    long = not gemm_mma.reads(shape) and shape.k > UNALIGNED_SUM
+    if (k_major and shape.n % 2 == 0) or (long and shape.m > gemm_half.FULL_ROWS):
         return False
     choice = gemm_skinny_int8.default_choice(shape, target)
     if gemm_skinny_int8.violation(shape, choice, target) is not None:
@@ -111,7 +113,8 @@ def _as_they_are(shape: Gemm, target: Target) -> tuple[float, dict[str, int]]:
     if not gemm_mma.reads(shape):
         return math.inf, {}
     choice = gemm_mma.default_choice(shape, target)
-    run = OF_MMA * gemm_mma.estimate(shape, choice, target)
+    k_tiles = gemm_mma.MmaTiling(shape, choice).k_tiles
+    run = max(OF_MMA * gemm_mma.estimate(shape, choice, target), MMA_K_TILE * (k_tiles - 1))
     knob = {gemm_half.KNOB: 0} if gemm_half.offered(along_k(shape), target) else {}
     written = MMA_WRITTEN_ODD if shape.n % 2 else MMA_WRITTEN
     return MMA_START + run + written * _results(shape, target), {**knob, **choice}
