@@ -37,6 +37,7 @@ def test_a_configuration_of_a_log_runs_by_the_family_that_it_was_tuned_for(famil
 
 
 CHOSEN = {
+    "few rows, narrow copies": (Gemm(6, 2838, 6498, transpose_b=True), gemm_bf16x3_fused),
     "large": (Gemm(1024, 1024, 1024), gemm_bf16x3),
     "small": (Gemm(128, 96, 64), gemm_cuda),
     "a batch of small ones": (Gemm(312, 59, 366, batch=48, transpose_b=True), gemm_bf16x3_fused),
