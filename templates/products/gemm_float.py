@@ -29,9 +29,9 @@ ON_TENSOR_CORES = (gemm_bf16x3, gemm_bf16x3_fused)
 # Estimates count cycles of every family alike. Where their errors are large the least of many
 # choices is too small.
 FACTORS = {gemm_cuda: 1.05}
-# The same of few rows and long sums by a b that is stored as [n, k] with k no multiple of 4, which `gemm_cuda`
-# copies in one or two floats: on an H100 it took 1.1 to 2.4 times the estimate for 5 products of 6
-# to 16 rows, `gemm_bf16x3_fused` 0.9 to 1.2 times.
+# The same of few rows and long sums by a b that is stored as [n, k] with k no multiple of 4, which
+# `gemm_cuda` copies in one or two floats: on an H100 it took 1.1 to 2.4 times the estimate for 5
+# products of 6 to 16 rows, `gemm_bf16x3_fused` 0.9 to 1.2 times.
 FEW_ROWS, NARROW_COPIES = 16, 1.25
 
 
