@@ -40,8 +40,8 @@ from autotune.network.choice import by_rule
 from autotune.network.compile import simplify_graph
 from autotune.target import Target
 from autotune.tvm.relay import testing
-from benchmarks.networks.torch_inductor import compiled
 from benchmarks.networks.torch_graph import TorchGraph
+from benchmarks.networks.torch_inductor import compiled
 
 NETWORKS: dict[str, Callable[..., Any]] = {
     "resnet-18": partial(testing.resnet.get_workload, num_layers=18),
