@@ -21,6 +21,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from autotune.torch import backend
+
 # Calls in one sample.
 _CALLS = 20
 _SIZES = {"inception_v3": 299}
@@ -117,7 +119,7 @@ def _ways(
 ) -> dict[str, Callable[[], Callable[[], Any]]]:
     """Return what makes each way to run the model, by name."""
     settings = {"tune": options.tune, "log": options.log} if options.tune else {}
-    ours = torch.compile(model, backend="autotune", options=settings)
+    ours = torch.compile(model, backend=backend, options=settings)
     found: dict[str, Callable[[], Callable[[], Any]]] = {"autotune": lambda: partial(ours, data)}
     for name in options.rivals:
         if name in _MODES:

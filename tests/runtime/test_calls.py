@@ -16,6 +16,7 @@ from autotune.errors import KernelError
 from autotune.kernel import SourceKernel, arg, call, constant, workspace
 from autotune.runtime import array
 from autotune.runtime.call import native
+from autotune.runtime.call.overlap import require_results_apart
 
 N = 64
 AXPY = SourceKernel(
@@ -173,6 +174,17 @@ def test_results_that_are_copied_to_one_place_are_refused(build, x, shift):
         y, z = memory[1 : N + 1], memory[1 + shift : N + 1 + shift]
         with pytest.raises(KernelError, match=r"argument 'y', which is written, .* argument 'z'"):
             two(x, whose(y), whose(z))
+
+
+def test_numpy_is_not_asked_for_what_lies_on_a_device(x):
+    class OnDevice:
+        def __dlpack_device__(self):
+            return 2, 0  # CUDA's first
+
+        def __dlpack__(self, **_):
+            raise AssertionError("memory of a device was lent to the host")
+
+    require_results_apart(TWO, [x, OnDevice(), OnDevice()])
 
 
 def test_results_may_take_turns_in_memory(build, x):

@@ -12,6 +12,7 @@ import numpy as np
 from autotune.errors import KernelError
 from autotune.kernel.kernel import Kernel, Scalar
 from autotune.runtime.arrays.array import NDArray
+from autotune.runtime.device import DEVICE_TYPES
 
 # Candidates that numpy may try to find out whether strided arrays share an element.
 _MOST_WORK = 10_000
@@ -45,6 +46,10 @@ def _on_host(value: Any) -> np.ndarray[Any, Any] | None:
     """Return an array as numpy sees it; None for what is elsewhere, or unknown to numpy."""
     if isinstance(value, np.ndarray):
         return value
+    # Asked first: what lies elsewhere would be lent, only to be refused by numpy.
+    device = getattr(value, "__dlpack_device__", None)
+    if device is None or device()[0] != DEVICE_TYPES["cpu"]:
+        return None
     with suppress(BufferError, RuntimeError, TypeError, ValueError, AttributeError):
         return np.from_dlpack(value)
     return None
