@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         errors,
         features,
         hub,
+        importers,
         kernel,
         lock,
         measure,
@@ -85,9 +86,9 @@ _HOMES = {
     **{
         name: f"autotune.{name}"
         for name in (
-            "auto_scheduler", "driver", "errors", "features", "hub", "kernel", "lock", "measure",
-            "network", "record", "runtime", "target", "task", "te", "topi", "torch", "tuner",
-            "tvm", "utils",
+            "auto_scheduler", "driver", "errors", "features", "hub", "importers", "kernel", "lock",
+            "measure", "network", "record", "runtime", "target", "task", "te", "topi", "torch",
+            "tuner", "tvm", "utils",
         )
     },
     "ApplyFixedConfig": "autotune.task:ApplyFixedConfig",
@@ -169,6 +170,7 @@ __all__ = [
     "get_config",
     "gpu",
     "hub",
+    "importers",
     "jit",
     "kernel",
     "load_module",
