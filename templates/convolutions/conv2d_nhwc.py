@@ -170,8 +170,8 @@ class AcrossGroups(Conv2dNhwc):
 
     A tile's columns are of one group, and its rows have that group's channels; or of `joined`
     groups, whose channels fill 128 bytes together, and each instruction multiplies those of one.
-    Where channels are no multiple of 128 bytes, those of the next group are multiplied by zeros,
-    so that an infinity among them is a NaN in the result. Only `gemm_tma` multiplies it.
+    Where channels are no multiple of 128 bytes, those of the next group are set to zero before.
+    Only `gemm_tma` multiplies it.
     """
 
     @classmethod

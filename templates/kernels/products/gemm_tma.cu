@@ -103,6 +103,43 @@ __device__ __forceinline__ void issue_wgmmas(
 }
 #endif
 
+#if CONV && defined(GROUP_CO) && JOINED == 1 && TAP_RUN > GROUP_CI
+// Sets what a K tile of pixels has of the channels of the next group to 0: filters are zeros there, but the product of a
+// zero and an infinity would be a NaN. A warpgroup does so for the rows that it reads, of which others may be clearing
+// the same; in the emulator each warp does, which has no barrier of a warpgroup.
+__device__ __forceinline__ void clear_next_group(unsigned stage, int number, int k_tile) {
+  // Barriers from the first on are free; those before are of `consumer_sync` and of epilogues.
+  constexpr int FIRST_BARRIER = 8, PANELS = TAP_RUN / PANEL;
+  constexpr int FIRST = GROUP_CI % PANEL * ITEM_BYTES / 16, VECTORS = 8 - FIRST;
+  constexpr int ROWS = SWAP_AB ? TILE_N : FRAGS_M * 64, PANEL_ROWS = SWAP_AB ? TILE_N : TILE_M;
+  const unsigned rows = stage + (SWAP_AB ? A_BYTES : number % GROUPS * (ROWS * 128));
+#ifdef AUTOTUNE_EMULATE
+  const int thread = threadIdx.x % 32, threads = 32;
+#else
+  const int thread = threadIdx.x % 128, threads = 128;
+#endif
+  const int first = (static_cast<int>(blockIdx.z) * K_TILES + k_tile) * (CHUNK / PANEL);
+#pragma unroll
+  for (int panel = 0; panel < CHUNK / PANEL; ++panel) {
+    if ((first + panel) % PANELS != PANELS - 1) continue;
+    char* const begin = static_cast<char*>(__cvta_shared_to_generic(rows + panel * (PANEL_ROWS * 128)));
+    for (int i = thread; i < ROWS * VECTORS; i += threads) {
+      const int row = i / VECTORS, vector = FIRST + i % VECTORS;
+      *reinterpret_cast<uint4*>(begin + row * 128 + (vector ^ row % 8) * 16) = make_uint4(0, 0, 0, 0);
+    }
+  }
+  fence_proxy_async();
+#ifdef AUTOTUNE_EMULATE
+  __syncwarp();
+#else
+  asm volatile("bar.sync %0, 128;" ::"r"(number + FIRST_BARRIER) : "memory");
+#endif
+}
+#define CLEAR_NEXT_GROUP(stage, number, k_tile) clear_next_group(stage, number, k_tile)
+#else
+#define CLEAR_NEXT_GROUP(stage, number, k_tile)
+#endif
+
 // Returns the offset of a stage, in units of the left operand.
 __device__ __forceinline__ LeftOperand stage_offset(int stage) {
   return (A_FROM_REGISTERS ? STAGE_BYTES : descriptor_offset(STAGE_BYTES)) * static_cast<LeftOperand>(stage);
@@ -133,17 +170,19 @@ __device__ __forceinline__ void release_stage(const SharedStorage& smem, int sta
 // Main loop over the K tiles of an output tile. An mbarrier tells a phase only from the one before, so a consumer waits
 // for its first K tile when the other has received its last. The first `refills` K tiles are in stages that are
 // refilled. The wait for the previous wgmma, which releases its stage, is in the middle of a K tile, so that the tensor
-// cores always have wgmma queued. Warpgroups take the last ORDERED K tiles one after another.
+// cores always have wgmma queued. Warpgroups take the last ORDERED K tiles one after another. `number` is that of the
+// warpgroup.
 __device__ __forceinline__ void mainloop(
     Sum (&sum)[FRAGS_M][WORDS], const SharedStorage& smem, PipelineState& state,
     OrderedBarrier<(CONSUMERS > 1)>& pingpong, OrderedBarrier<(ORDERED > 0)>& order,
-    LeftOperand left, descriptor right, int k_tiles, int refills) {
+    LeftOperand left, descriptor right, int number, int k_tiles, int refills) {
   pingpong.acquire();
   int before = state.stage;
 #pragma unroll 1
   for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
     if (ORDERED > 0 && k_tile == k_tiles - ORDERED) order.acquire();
     barrier_wait(smem.full + state.stage * 8, state.parity);
+    CLEAR_NEXT_GROUP(smem.stages + state.stage * STAGE_BYTES, number, k_tile);
     if (A_FROM_REGISTERS) wgmma_wait<1>();
     else wgmma_fence();
     const LeftOperand here = left + stage_offset(state.stage);
@@ -219,7 +258,7 @@ __device__ __forceinline__ void consume_tiles(
     const Tile tile = tile_of(at);
     Sum sum[FRAGS_M][WORDS];
     INIT_ACCUMULATORS(sum);
-    mainloop(sum, smem, state, pingpong, order, left, right, k_tiles, refilled(at, k_tiles));
+    mainloop(sum, smem, state, pingpong, order, left, right, number, k_tiles, refilled(at, k_tiles));
 #if SPLIT > 1 && !CLUSTER_REDUCE
     store_partial(out, sum, at, threadIdx.x - 128);
 #else

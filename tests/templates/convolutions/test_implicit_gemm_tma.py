@@ -116,18 +116,59 @@ LAYERS = {
 }
 
 
+def in_the_emulator(source, folder, arrays):
+    """Run a kernel, and return its result and the right one."""
+    kernel = source.kernel("cuda")
+    # Its checks know of no barriers but those of blocks and warps.
+    library = compile_emulated(kernel, folder / "kernel.so", arch="sm_90", checked=False)
+    EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
+    with np.errstate(invalid="ignore"):
+        wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
+    return arrays[-1].astype(np.float64), wanted
+
+
 @pytest.mark.parametrize("name", LAYERS)
 def test_results_are_those_of_the_convolution(name, tmp_path, monkeypatch):
     monkeypatch.setattr(gemm_tma_tiling, "MULTIPROCESSORS", 2)  # few tiles are several steps
     shape, change = LAYERS[name]
     family = gemm_transposed if shape.dtype == "tf32" and "filters" not in name else gemm_tma
     source = family.kernel(shape, {**CHOICE, **change})
-    kernel, arrays = source.kernel("cuda"), arrays_of(source)
-    # Its checks know of no barriers but those of blocks and warps.
-    library = compile_emulated(kernel, tmp_path / "kernel.so", arch="sm_90", checked=False)
-    EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
-    wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
-    np.testing.assert_allclose(arrays[-1].astype(np.float64), wanted, rtol=2e-2, atol=2e-2)
+    got, wanted = in_the_emulator(source, tmp_path, arrays_of(source))
+    np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=2e-2)
+
+
+@pytest.mark.parametrize(
+    ("shape", "change"),
+    [
+        (AcrossGroups(1, 9, 9, 96, 72, SAME, "float16", groups=3), {"frags_n": 4}),
+        (
+            AcrossGroups(1, 5, 9, 96, 240, Window((1, 3)), "float16", groups=3),
+            {"frags_n": 4, "warps_m": 8},
+        ),
+        (
+            AcrossGroups(2, 5, 9, 64, 96, Window((2, 2)), "bfloat16", groups=2),
+            {"frags_n": 4, "chunk": 128, "stages": 2, "split": 2, "frags_m": 2},
+        ),
+        (
+            AcrossGroups(3, 9, 16, 64, 112, SAME, "float16", groups=2),
+            {"wgmma": 6, "frags_n": 4, "stages": 4},
+        ),
+        (AcrossGroups(1, 9, 9, 64, 64, SAME, "float16", groups=4), {"frags_n": 8}),
+        (
+            AcrossGroups(1, 9, 9, 128, 40, SAME, "tf32", groups=2),
+            {"wgmma": SWAPPED.knob, "frags_n": 5, "chunk": 32, "stages": 4},
+        ),
+    ],
+    ids=["24", "80", "split", "ping-pong", "joined", "tf32"],
+)
+def test_what_is_infinite_stays_in_its_group(shape, change, tmp_path, monkeypatch):
+    monkeypatch.setattr(gemm_tma_tiling, "MULTIPROCESSORS", 2)
+    source = gemm_tma.kernel(shape, {**CHOICE, **change})
+    arrays = arrays_of(source)
+    arrays[0][0, 2, 3, shape.ci // shape.groups :] = np.inf
+    got, wanted = in_the_emulator(source, tmp_path, arrays)
+    assert np.array_equal(np.isfinite(got), np.isfinite(wanted))
+    assert np.isfinite(wanted).any() and not np.isfinite(wanted).all()
 
 
 @pytest.mark.parametrize(
