@@ -23,6 +23,8 @@ from .gemm_wgmma import PRODUCT_REGISTERS
 
 # 16-bit elements of a 128-byte row of shared memory, the span of the 128-byte swizzle.
 PANEL = 64
+# Those that an instruction has besides its sums if its left operand is in registers, too.
+LEFT_REGISTERS = 30
 # Registers of a producer thread; the kernel text has the same number.
 PRODUCER_REGISTERS = 40
 # Registers that a consumer thread needs beside its accumulators.
@@ -225,9 +227,10 @@ class TmaTiling:
             + PERSISTENT_REGISTERS * self.form.persistent
             + self.left_in_registers * c["frags_m"] * c["chunk"] // 2
         )  # fmt: skip
+        product = common.pick(self.left_in_registers, LEFT_REGISTERS, PRODUCT_REGISTERS)
         return (
             (self.threads <= limits.threads_per_block)
-            & (c["frags_n"] * 4 + PRODUCT_REGISTERS <= entry)
+            & (c["frags_n"] * 4 + product <= entry)
             & (needed <= for_sums)
             & (needed <= 240)
             & (resident * (self.shared_bytes + 1024) <= limits.shared_bytes_optin + 1024)

@@ -168,7 +168,8 @@ def test_what_is_infinite_stays_in_its_group(shape, change, tmp_path, monkeypatc
     arrays[0][0, 2, 3, shape.ci // shape.groups :] = np.inf
     got, wanted = in_the_emulator(source, tmp_path, arrays)
     assert np.array_equal(np.isfinite(got), np.isfinite(wanted))
-    assert np.isfinite(wanted).any() and not np.isfinite(wanted).all()
+    assert np.isfinite(wanted).any()
+    assert not np.isfinite(wanted).all()
 
 
 @pytest.mark.parametrize(

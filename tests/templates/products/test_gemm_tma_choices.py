@@ -1,5 +1,7 @@
 """Products whose operands boxes bring: which choices there are, and which is taken untuned."""
 
+import shutil
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -76,6 +78,26 @@ def test_a_choice_whose_results_would_be_wrong_is_an_error_that_says_so(change, 
     assert gemm_tma.violation(shape, choice, HOPPER) == message
     with pytest.raises(TemplateError, match=message):
         gemm_tma.kernel(shape, choice)
+
+
+@pytest.mark.parametrize(("fragments", "together"), [(24, True), (25, False)])
+def test_two_blocks_fit_only_if_sums_and_a_left_operand_in_registers_can_be_assembled(
+    fragments, together, tmp_path
+):
+    shape = Gemm(2048, 2048, 512, "tf32")
+    change = {"wgmma": Form(0, 1, 1).knob, "frags_n": fragments, "chunk": 32, "stages": 3}
+    change |= {"warps_m": 4, "frags_m": 1, "split": 1, "band": 1}
+    tiling = gemm_tma_tiling.TmaTiling(shape, {**CHOICE, **change})
+    assert tiling.left_in_registers
+    assert tiling.fits(1, HOPPER)
+    assert tiling.fits(2, HOPPER) == together
+    if shutil.which("nvcc") is None:
+        return
+    kernel = gemm_tma.kernel(shape, tiling.choice).kernel("cuda")
+    source, out = tmp_path / "kernel.cu", tmp_path / "out"
+    source.write_text(kernel.source)
+    command = ["nvcc", "-cubin", *kernel.flags, source, "-o", out]
+    assert subprocess.run(command, capture_output=True).returncode == 0
 
 
 def test_split_k_within_a_cluster_needs_neither_a_second_kernel_nor_a_workspace():
