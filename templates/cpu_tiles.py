@@ -121,7 +121,8 @@ def tile(
         narrow: whether the last tiles have only the vectors that the remaining columns need.
         is_far: whether the vectors of a step come from L2.
         rows_of_tile: that a tile may have.
-        lanes_of_tile: that its vectors may have.
+        lanes_of_tile: that its vectors may have; if all are longer than registers they have
+            several.
     """
 
     def cycles(choice: tuple[int, int, int]) -> float:
@@ -129,7 +130,7 @@ def tile(
         left = tail_of(columns, vectors * lanes, lanes) if tails else 0
         whole, rest = divmod(columns - left, vectors * lanes)
         last = common.ceil_div(rest, lanes) if narrow else vectors
-        parts = 2 if unit.halves and lanes > 8 else 1
+        parts = max(lanes // unit.floats, 2 if unit.halves and lanes > 8 else 1)
 
         def step(part: int, wide: int) -> float:
             return _step(part, wide, parts) + is_far * _OF_VECTOR * wide * parts
@@ -141,7 +142,8 @@ def tile(
         down, below = divmod(rows, high)
         return down * across(high) + (_OF_REST * across(below) if below else 0)
 
-    lanes = [n for n in lanes_of_tile if n <= unit.floats]
+    asked = [*lanes_of_tile]
+    lanes = [n for n in asked if n <= unit.floats] or asked
     choices = product([r for r in rows_of_tile if r <= rows], VECTORS, lanes)
     return min((each for each in choices if not unit.spills(*each)), key=cycles)
 
