@@ -21,8 +21,8 @@ from .conv2d_nhwc import AcrossGroups, Conv2dNhwc
 # Cycles of the estimates in a microsecond, as measured on an H100 for 22 layers of 16-bit floats
 # in groups of 8 to 112 channels: by TMA of joined groups and of others, by filters in registers of
 # groups of 8, 16 and 32 channels and of others, and by ``mma.sync``, whose estimate knows of no
-# launch: it has to be ahead by a tenth, and was never ahead for 8, 16 and 32 channels. The choice
-# by them took 1.02 times as long as the fastest kernel (geometric mean), and at most 1.11 times.
+# launch: it has to be ahead by a tenth, and was never ahead for 8, 16 and 32 channels. They were
+# measured before the channels of a next group were cleared (`gemm_tma.cu`).
 TMA_JOINED, TMA_RATE = 1550, 1850
 EVEN_CHANNELS, EVEN_RATE, GROUPS_RATE = (8, 16, 32), 1450, 1000
 MMA_RATE, AHEAD = 870, 0.9

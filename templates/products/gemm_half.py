@@ -189,9 +189,7 @@ def halos_gain(shape: Product, choice: Mapping[str, int], target: Target) -> boo
     """Return whether a convolution is faster by `conv2d_halo` than by implicit GEMM.
 
     On an H200 these shares of the other estimates chose seven of 22 layers, of which six were 1.06
-    to 1.29 times as fast, and one 3% slower; of the others one would have gained a tenth. With all
-    filters of a tile in shared memory eight of another 22 on an H100 were 1.05 to 2.3 times as
-    fast as by TMA.
+    to 1.29 times as fast, and one 3% slower; of the others one would have gained a tenth.
     """
     if conv2d_halo.violation(shape, choice, target) is not None:
         return False
