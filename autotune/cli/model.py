@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from autotune.cli.groups import FullHelpGroup
 from autotune.cli.tables import Table, say
 from autotune.errors import GraphError
 from autotune.importers import ImportedNetwork, from_onnx
@@ -23,7 +24,7 @@ _VALUE = click.option(
 )  # fmt: skip
 
 
-@click.group()
+@click.group(cls=FullHelpGroup)
 def model() -> None:
     """Show models in ONNX, and tune them to files that run without a compiler."""
 

@@ -84,6 +84,9 @@ def pick_best(
         in_file, out_file: the logs.
         forms: what lines may be.
         objective: what is least; see `apply_history_best`.
+
+    Raises:
+        RecordError: ``in_file`` is not empty, and none of its lines is a record.
     """
     check = Check(RecordError, "pick_best")
     wanted = objective_of("pick_best", objective, RecordError)
@@ -91,7 +94,8 @@ def pick_best(
     check.path("out_file", out_file)
     with open_log(log_source(in_file)) as file:
         given = file.readlines()
-    pairs = list(forms.reader(given, source_name(log_source(in_file))))
+    reader = forms.reader(given, source_name(log_source(in_file)), quiet=True)
+    pairs = _records(reader, "pick_best")
     picked: list[Pair] = []
 
     def best_with(lines: Iterable[str]) -> str:
@@ -115,6 +119,16 @@ def pick_best(
     return len(picked)
 
 
+def _records(reader: LogReader, caller: str) -> list[Pair]:
+    """Return all records of a log; raise an error if it is none."""
+    pairs = list(reader)
+    if reader.is_no_log:
+        raise RecordError(f"{caller}: {reader.report()}")
+    if reader.problems:
+        logger.warning(reader.report())
+    return pairs
+
+
 def _best(competing: list[Pair], objective: Objective) -> list[Pair]:
     """Return the records that would be replayed, in their order."""
     tasks = (pair for pair in competing if isinstance(pair[0].task, Task))
@@ -136,9 +150,13 @@ def split_workload(in_file: LogPath, clean: bool = True, forms: Lines = TEMPLATE
         in_file: the log.
         clean: whether only the first record of each configuration is kept.
         forms: what lines may be.
+
+    Raises:
+        RecordError: the log is not empty, and none of its lines is a record.
     """
     with open_log(log_path(in_file)) as file:
-        trials = list(forms.reader(file, str(in_file), races=False))
+        reader = forms.reader(file, str(in_file), races=False, quiet=True)
+        trials = _records(reader, "split_workload")
     groups: dict[str, list[Pair]] = {}
     for pair in trials:
         groups.setdefault(measure_str_key(pair[0], False), []).append(pair)

@@ -66,14 +66,29 @@ def test_a_mistake_is_one_message_and_no_traceback(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", ["log show", "log best", "log pareto", "log plot", "report", "export -o x.json"]
+    "command",
+    [
+        "log show",
+        "log best",
+        "log pareto",
+        "log plot",
+        "log split",
+        "log pick x.log",
+        "report",
+        "export -o x.json",
+    ],
 )
 @pytest.mark.parametrize("text", ["garbage\nmore\n", "garbage\n"])
 def test_a_file_that_is_no_log_is_an_error(command, text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "notes.txt"
     path.write_text(text)
-    done = run(*command.split(), path)
+    words = command.split()
+    if "pick" in words:  # the log is its first argument
+        words.insert(2, "notes.txt")
+    else:
+        words.append(str(path))
+    done = run(*words)
     assert done.exit_code == 1
     assert "a record (line 1: not JSON" in done.output
     assert done.output.count("is it a log?") == 1
@@ -115,7 +130,7 @@ def test_the_demonstration_says_where_it_cannot_write(tmp_path):
     assert f"Error: cannot make the folder {blocked / 'x'}: Not a directory" in done.output
 
 
-@pytest.mark.parametrize("group", ["log", "hub", "lock", "fleet"])
+@pytest.mark.parametrize("group", ["log", "hub", "lock", "fleet", "model"])
 def test_help_of_a_group_says_all_of_what_each_subcommand_does(group):
     _, _, subcommands = run(group, "--help").output.partition("Commands:")
     assert subcommands.rstrip().endswith(".")
