@@ -21,7 +21,7 @@ import numpy as np
 from autotune.dashboard import LEAST_SAMPLES, choices_of, name_of
 from autotune.measure.types import MeasureResult, Pair
 from autotune.record import best_of
-from autotune.runtime.timing import median_interval
+from autotune.runtime.timing import median_rank
 from autotune.task import Task
 from autotune.tuner.loop.result import BETWEEN_RUNS
 
@@ -171,8 +171,9 @@ def _plain(value: object) -> object:
 def interval_of(result: MeasureResult) -> tuple[float, float] | None:
     """Return the confidence interval of the median of a record.
 
-    It is the recorded one, unless that does not contain the median. For a record with all its
-    samples, as AutoTVM writes them, it is computed from these; None for one sample.
+    It is the recorded one, unless that does not contain the median. For a record without it, as
+    AutoTVM writes them, it is computed from the costs, without the least and the greatest of which
+    these are; None for one sample.
     """
     known, samples = result.evidence.ci95, result.evidence.samples
     if samples is not None and samples < LEAST_SAMPLES:
@@ -182,7 +183,17 @@ def interval_of(result: MeasureResult) -> tuple[float, float] | None:
         if 0 < low * (1 - _NEAR) <= result.seconds <= high * (1 + _NEAR):
             return min(low, result.seconds), max(high, result.seconds)
         return None
-    return median_interval(result.costs) if len(result.costs) >= LEAST_SAMPLES else None
+    return _of_costs(result.costs) if len(result.costs) >= LEAST_SAMPLES else None
+
+
+def _of_costs(costs: Sequence[float]) -> tuple[float, float]:
+    """Return an interval of the median of samples, of which two at the ends are missing.
+
+    As if they were there: so a rank among all is one less among these.
+    """
+    ordered = sorted(costs)
+    rank = max(0, median_rank(len(ordered) + 2) - 1)
+    return ordered[rank], ordered[len(ordered) - 1 - rank]
 
 
 def ratio_interval(before: Side, after: Side) -> tuple[float, float]:

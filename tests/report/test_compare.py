@@ -8,10 +8,12 @@ import pytest
 
 from autotune.measure import MeasureResult
 from autotune.measure.run.timing import costs_of, evidence_of
+from autotune.measure.types import without_extremes
 from autotune.record import decode
 from autotune.report import Side, compare, overall, read_records
 from autotune.report.compare import interval_of, ratio_interval
 from autotune.runtime import summarize
+from autotune.runtime.timing import median_interval
 from tests.record.records import TVM_ROW, failed, make_config, make_input
 
 
@@ -82,6 +84,13 @@ def test_samples_in_a_row_of_autotvm_give_its_interval():
     assert low < more.seconds < high
     (one,) = compare([(inp, more)], [(inp, more)])
     assert (one.verdict, one.ratio) == ("same", 1.0)
+
+
+@pytest.mark.parametrize("n", [9, 10, 15, 30])
+def test_costs_without_extremes_give_the_interval_of_all_samples(n):
+    samples = [1e-3 + 1e-5 * i * i for i in range(n)]
+    result = MeasureResult(without_extremes(samples), 0, 0.1, 1.0)
+    assert interval_of(result) == median_interval(samples)
 
 
 def test_an_interval_of_another_number_is_not_believed():
