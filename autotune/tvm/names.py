@@ -98,7 +98,7 @@ _GONE = {
         relay.frontend.from_oneflow relay.frontend.from_paddle relay.frontend.from_tensorflow
         relay.frontend.from_tensorflow2 relay.frontend.from_tflite""",
     "extents are constant: build the network once for each shape that comes": "relay.Any",
-    "print(module) lists the nodes of a network, library.report() the time of each kernel": """
+    "print(module) lists nodes, autotune.network.report(library.network.instance()) times": """
         contrib.relay_viz""",
     "relay.build compiles, graph_executor.GraphModule runs; passes are chosen at compilation": """
         relay.create_executor relay.vm""",

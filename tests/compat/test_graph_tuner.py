@@ -6,6 +6,7 @@ import pytest
 from autotune import tvm
 from autotune.errors import GraphError, TunerError
 from autotune.measure.types import MeasureResult
+from autotune.record.reader import LogMissingError
 from autotune.tvm import autotvm, relay
 from autotune.tvm.autotvm.graph_tuner import DPTuner, PBQPTuner
 from autotune.tvm.contrib import graph_executor
@@ -65,4 +66,20 @@ def test_what_is_no_network_or_no_record_is_refused(network):
         DPTuner(3, {}, [])
     with pytest.raises(TunerError, match="records must be a log, or a list of trials, got 3"):
         DPTuner(module["main"], {}, 3)
+    with pytest.raises(TunerError, match="each a MeasureInput and a MeasureResult, got 7"):
+        DPTuner(module["main"], {}, [7])
     assert autotvm.task.ApplyGraphBest is autotvm.task.ApplyHistoryBest
+
+
+def test_no_log_is_lost_where_the_best_records_are_written(network, tmp_path):
+    module, _, records = network
+    log, best = tmp_path / "kernels.log", tmp_path / "graph.log"
+    autotvm.callback.log_to_file(str(log))(None, *zip(*records, strict=True))
+    before = log.read_text()
+    with pytest.raises(TunerError, match="another file than that of the records"):
+        DPTuner(module["main"], {}, log).write_opt_sch2record_file(log)
+    assert log.read_text() == before
+    best.write_text(before)
+    with pytest.raises(LogMissingError):
+        DPTuner(module["main"], {}, tmp_path / "none.log").write_opt_sch2record_file(best)
+    assert best.read_text() == before

@@ -94,6 +94,15 @@ def test_names_of_older_versions_write_as_well():
         run(topi.scatter, x, new, new)
 
 
+def test_updates_of_another_shape_than_their_places_are_refused():
+    at, new = np.array([1, 1, 3], "int64"), np.array([5, 6], "float32")
+    with pytest.raises(ExpressionError, match=r"updates must be the shape \(3,\)"):
+        run(topi.scatter, np.zeros(4, "float32"), at, new)
+    points = np.zeros((2, 6), "int32")
+    with pytest.raises(ExpressionError, match=r"updates must be the shape \(6, 4\)"):
+        run(topi.scatter_nd, X, points, np.zeros((6, 3), "float32"))
+
+
 def test_prefixes_are_summed_and_multiplied():
     small = (X % 3 + 1).astype("int32")
     np.testing.assert_array_equal(run(lambda x: topi.cumsum(x, 1), X), np.cumsum(X, 1))
@@ -111,6 +120,12 @@ def test_integers_are_multiplied_as_fixed_point_numbers(factor, shift):
     found = run(lambda x: topi.fixed_point_multiply(x, factor, shift), x)
     wanted = np.floor(x.astype("float64") * factor * 2.0 ** (shift - 31) + 0.5)
     np.testing.assert_array_equal(found, wanted.astype("int32"))
+
+
+@pytest.mark.parametrize("shift", [-40, 40, "a"])
+def test_a_shift_that_64_bits_do_not_hold_is_refused(shift):
+    with pytest.raises(ExpressionError, match="shift must be a whole number from -31 to 31"):
+        run(lambda x: topi.fixed_point_multiply(x, 1, shift), np.zeros(4, "int32"))
 
 
 def test_the_numbers_of_a_vector_are_written_into_the_kernel():

@@ -76,6 +76,8 @@ def test_outputs_keep_their_types_if_asked():
         assert convert(body)["main"].graph.outputs[0].dtype == "float32"
     with pytest.raises(GraphError, match="mixed_precision_type must be one of 'float16'"):
         relay.transform.ToMixedPrecision("int8")(module)
+    with pytest.raises(GraphError, match="missing_op_mode must be a whole number from 0 to 2"):
+        relay.transform.ToMixedPrecision("float16", 5)
 
 
 @pytest.mark.parametrize("dtype", UNITS)

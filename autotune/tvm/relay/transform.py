@@ -157,7 +157,7 @@ class ToMixedPrecision:
     def __init__(self, mixed_precision_type: str = "float16", missing_op_mode: int = 1) -> None:
         check = Check(GraphError, "ToMixedPrecision")
         check.one_of("mixed_precision_type", mixed_precision_type, MIXED)
-        check.whole("missing_op_mode", missing_op_mode, least=0)
+        check.whole("missing_op_mode", missing_op_mode, 0, 2)
         self._dtype = mixed_precision_type
 
     def __call__(self, mod: object) -> IRModule:

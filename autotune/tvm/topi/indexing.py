@@ -116,6 +116,7 @@ def scatter_elements(
     places = static_shape("scatter_elements", "indices", indices, data.ndim)
     if any(n != places[i] for i, n in enumerate(shape) if i != at):
         asks("scatter_elements").refuse("indices", f"the shape {shape} but for the axis", indices)
+    _of_shape("scatter_elements", updates, places)
     source = te.reduce_axis((0, places[at]), name="source")
 
     def hits(i: tuple[Expr, ...], j: Expr) -> tuple[Expr, Expr]:
@@ -140,6 +141,7 @@ def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, mode: str = "upda
     shape = static_shape("scatter_nd", "data", data, data.ndim)
     if count > data.ndim:
         asks("scatter_nd").refuse("indices", f"at most {data.ndim} coordinates", indices)
+    _of_shape("scatter_nd", updates, (*points, *shape[count:]))
     source = te.reduce_axis((0, prod(points)), name="source")
 
     def hits(i: tuple[Expr, ...], j: Expr) -> tuple[Expr, Expr]:
@@ -148,6 +150,12 @@ def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, mode: str = "upda
         return te.all(*same), updates(*point, *i[count:])
 
     return _written(data, hits, source, mode, "scatter_nd")
+
+
+def _of_shape(what: str, updates: Tensor, shape: tuple[int, ...]) -> None:
+    """Refuse updates of another shape; elements beyond theirs would be read."""
+    if static_shape(what, "updates", updates, updates.ndim) != shape:
+        asks(what).refuse("updates", f"the shape {shape}", updates)
 
 
 def scatter(data: Tensor, indices: Tensor, updates: Tensor, axis: int = 0) -> Tensor:

@@ -65,6 +65,8 @@ def fixed_point_multiply(x: Tensor, multiplier: int, shift: int) -> Tensor:
     check = Check(ExpressionError, "fixed_point_multiply")
     if x.dtype != "int32":
         check.refuse("x", "a tensor of int32", x)
+    # Beyond these the product, or the half that rounds it, has no 64 bits.
+    shift = check.whole("shift", shift, -31, 31)
     left, right = max(shift, 0), 31 + max(-shift, 0)
     factor = te.const(check.whole("multiplier", multiplier), "int64")
     half = te.const(1 << (right - 1), "int64")

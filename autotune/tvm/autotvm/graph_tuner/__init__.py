@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from autotune.errors import TunerError
 from autotune.measure.types import MeasureInput, MeasureResult
-from autotune.record import encode, load_from_file, pick_best
+from autotune.record import encode, load_from_file, pick_best, write_log
 from autotune.tvm.names import resolver
 from autotune.tvm.relay.function import graph_of
 from autotune.utils.check import Check
@@ -73,16 +73,21 @@ class BaseGraphTuner:
         """Write the best record of each layer to a log.
 
         `apply_graph_best` replays it, and so does `apply_history_best`, which it is here.
+
+        Raises:
+            TunerError: it is the log of the layers, whose other records would be lost.
+            RecordError: the records cannot be read; what was there before is left.
         """
-        out = Path(Check(TunerError, "graph_tuner").path("record_file", record_file))
-        out.unlink(missing_ok=True)
-        if isinstance(self._records, str):
-            pick_best(self._records, out)
-            return
+        check = Check(TunerError, "graph_tuner")
+        out = Path(check.path("record_file", record_file))
+        if isinstance(self._records, str) and _is_same(out, Path(self._records)):
+            check.refuse("record_file", "another file than that of the records", out)
         with tempfile.TemporaryDirectory() as folder:
-            log = Path(folder, "records.log")
-            log.write_text("".join(f"{encode(*pair)}\n" for pair in self._records), "utf-8")
-            pick_best(log, out)
+            log, best = Path(folder, "records.log"), Path(folder, "best.log")
+            if not isinstance(self._records, str):
+                log.write_text("".join(f"{encode(*pair)}\n" for pair in self._records), "utf-8")
+            pick_best(log if log.exists() else self._records, best)
+            write_log(out, load_from_file(best))
 
 
 class DPTuner(BaseGraphTuner):
@@ -99,7 +104,19 @@ def _checked(records: object) -> str | list[Pair]:
         return os.fspath(records)
     if not isinstance(records, Iterable):
         Check(TunerError, "graph_tuner").refuse("records", "a log, or a list of trials", records)
-    return list(records)
+    return [_pair(each) for each in records]
+
+
+def _pair(record: object) -> Pair:
+    match record:
+        case (MeasureInput() as inp, MeasureResult() as result):
+            return inp, result
+    expected = "a log, or a list of trials, each a MeasureInput and a MeasureResult"
+    Check(TunerError, "graph_tuner").refuse("records", expected, record)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return one.exists() and other.exists() and one.samefile(other)
 
 
 if not TYPE_CHECKING:
