@@ -26,6 +26,7 @@ from .. import choices, common, tensor_map
 from ..epilogue import ACTIVATIONS
 from ..products.gemm_shape import HALVES, Product, first_names, result_name
 from ..products.gemm_tma_form import HALO, KNOB
+from ..products.gemm_tma_tiling import widths
 from ..products.gemm_wgmma import ARCH, has_wgmma, product_text
 from ..tensor_map import initializer, pixels_map
 from . import implicit_gemm_tma
@@ -122,18 +123,12 @@ def refusal(shape: Product) -> str | None:
 
 def candidates(shape: Product) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
-    fragments = common.ceil_div(shape.n, 8)
-    widths = {
-        width
-        for width in range(2, 33)
-        if common.ceil_div(fragments, common.ceil_div(fragments, width)) == width
-    }
     return {
         KNOB: [VALUE],
         "warps_m": [4, 8],
         "warps_n": [1],
         "frags_m": [1, 2],
-        "frags_n": sorted({8, 16, 24, 32} | widths),
+        "frags_n": widths(shape.n),
         "chunk": [PANEL],
         "stages": sorted({3, 4, 5, 6, 8} | _all_stages(shape)),
         "split": [1],
@@ -180,7 +175,8 @@ def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tu
 def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles: the slower of products and loads, and their overheads.
 
-    The constants of tiles of all filters were fitted to 22 layers of 16 to 128 channels on an H100.
+    The constants of tiles of all filters were fitted to 22 layers of 16 to 128 channels on an
+    H100.
     """
     assert isinstance(shape, Conv2dNhwc)
     tiling, c, taps = HaloTiling(shape, choice), choice, shape.window.taps

@@ -35,7 +35,7 @@ from functools import partial
 from autotune import SourceKernel, Target, call, workspace
 
 from .. import choices, common
-from . import gemm_tma, gemm_wgmma
+from . import gemm_tma_tiling, gemm_wgmma
 from .gemm_shape import Gemm, first_names, result_name, unaligned_rows
 from .gemm_wgmma import ARCH
 
@@ -96,7 +96,9 @@ class Bf16x3Tiling:
 def candidates(shape: Gemm) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     return {
-        "tile_n": sorted({8 * width for width in gemm_tma.widths(shape.n) if width <= 24} | {256}),
+        "tile_n": sorted(
+            {8 * width for width in gemm_tma_tiling.widths(shape.n) if width <= 24} | {256}
+        ),
         "chunk": [32, 64],
         "stages": [2, 3, 4],
         "in_turn": [0, 1],

@@ -56,12 +56,17 @@ from .gemm_tma_rules import LARGEST_BOX, SUM_THREADS, Rules, faults, rules
 from .gemm_tma_rules import offered as offered
 from .gemm_tma_rules import refusal as refusal
 from .gemm_tma_rules import violation as violation
-from .gemm_tma_tiling import CLUSTERED, MULTIPROCESSORS, PANEL, TmaTiling, in_place
+from .gemm_tma_tiling import (
+    CLUSTERED,
+    MULTIPROCESSORS,
+    PANEL,
+    TmaTiling,
+    fragments,
+    in_place,
+)
 from .gemm_wgmma import ARCH
 
 HOPPER = Target(f"cuda -arch={ARCH}")
-# Fragments of 8 columns of the narrowest tile.
-LEAST_WIDTH = 2
 # Results of a tile, at most.
 LARGEST_TILE = 128 * 256
 # Results up to which all tiles run in one wave; with more, swapped strips were slower.
@@ -113,28 +118,6 @@ FEW_RESULTS, FEW_TILES = 2**20, 2**16
 MANY_RANGES = (1, 2, 4, 8, 11, 16, 22, 26, 32, 33, 44, 66)
 
 
-def widths(columns: int) -> list[int]:
-    """Return widths of tiles in fragments: the narrowest of each number of tiles along N."""
-    fragments = common.ceil_div(columns, 8)
-    narrowest = {
-        width
-        for width in range(LEAST_WIDTH, 33)
-        if common.ceil_div(fragments, common.ceil_div(fragments, width)) == width
-    }
-    return sorted({8, 16, 24, 32} | narrowest)
-
-
-def _fragments(shape: Product) -> list[int]:
-    """Return widths of tiles in fragments of 8 columns; those of integers are even."""
-    if isinstance(shape, AcrossGroups) and shape.dtype in HALVES:
-        each = shape.joined * shape.filters // 8
-        least = each if shape.joined > 1 else LEAST_WIDTH
-        return [width for width in range(least, min(each, 32) + 1) if each % width == 0]
-    if shape.dtype != "int8":
-        return sorted({*widths(shape.n), *widths(shape.m)})
-    return sorted({width + width % 2 for width in widths(shape.n)})
-
-
 def _is_offered(form: Form, shape: Product) -> bool:
     """Return whether a form is in the space of a shape; the rules say with which tiles."""
     results = shape.batch * shape.m * shape.n
@@ -164,7 +147,7 @@ def candidates(shape: Product) -> dict[str, list[int]]:
         "warps_m": [4, 8, 12],
         "warps_n": [1],
         "frags_m": [1, 2],
-        "frags_n": _fragments(shape),
+        "frags_n": fragments(shape),
         "chunk": [32, 64] if shape.dtype == TF32 else [64, 128],
         "stages": [2, 3, 4, 5, 6, 8],
         "split": common.up_to(max(1, depth(shape) // 128), ranges)

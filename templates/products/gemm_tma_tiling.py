@@ -17,7 +17,7 @@ from ..convolutions.conv2d_nhwc import AcrossGroups, Conv2dNhwc
 from ..epilogue import Epilogue
 from ..tensor_map import ROW_BYTES, initializer, tensor_map
 from .gemm_mma import depth, item_bytes
-from .gemm_shape import TF32, Product
+from .gemm_shape import HALVES, TF32, Product
 from .gemm_tma_form import KNOB, Form
 from .gemm_wgmma import PRODUCT_REGISTERS
 
@@ -25,6 +25,8 @@ from .gemm_wgmma import PRODUCT_REGISTERS
 PANEL = 64
 # Those that an instruction has besides its sums if its left operand is in registers, too.
 LEFT_REGISTERS = 30
+# Fragments of 8 columns of the narrowest tile.
+LEAST_WIDTH = 2
 # Registers of a producer thread; the kernel text has the same number.
 PRODUCER_REGISTERS = 40
 # Registers that a consumer thread needs beside its accumulators.
@@ -52,6 +54,28 @@ def in_place(epilogue: Epilogue) -> bool:
         Epilogue(bias=epilogue.bias, activation=epilogue.activation),
         Epilogue(activation=epilogue.activation, alpha=epilogue.alpha),
     )
+
+
+def widths(columns: int) -> list[int]:
+    """Return widths of tiles in fragments: the narrowest of each number of tiles along N."""
+    whole = common.ceil_div(columns, 8)
+    narrowest = {
+        width
+        for width in range(LEAST_WIDTH, 33)
+        if common.ceil_div(whole, common.ceil_div(whole, width)) == width
+    }
+    return sorted({8, 16, 24, 32} | narrowest)
+
+
+def fragments(shape: Product) -> list[int]:
+    """Return widths of tiles in fragments of 8 columns; those of integers are even."""
+    if isinstance(shape, AcrossGroups) and shape.dtype in HALVES:
+        each = shape.joined * shape.filters // 8
+        least = each if shape.joined > 1 else LEAST_WIDTH
+        return [width for width in range(least, min(each, 32) + 1) if each % width == 0]
+    if shape.dtype != "int8":
+        return sorted({*widths(shape.n), *widths(shape.m)})
+    return sorted({width + width % 2 for width in widths(shape.n)})
 
 
 class TmaTiling:

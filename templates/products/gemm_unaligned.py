@@ -31,7 +31,7 @@ from autotune.errors import TemplateError
 
 from .. import choices, common
 from ..epilogue import Epilogue
-from . import gemm_tma, gemm_wgmma
+from . import gemm_tma_tiling, gemm_wgmma
 from .gemm_shape import HALVES, Gemm, first_names, result_name
 from .gemm_tma_form import KNOB
 from .gemm_unaligned_form import FORMS as FORMS
@@ -77,7 +77,7 @@ def forms(shape: Gemm) -> list[int]:
 def candidates(shape: Gemm) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     rows = common.ceil_div(shape.m, classes_of(shape.k))
-    widths = {4, *gemm_tma.widths(shape.m), *gemm_tma.widths(rows)}
+    widths = {4, *gemm_tma_tiling.widths(shape.m), *gemm_tma_tiling.widths(rows)}
     return {
         KNOB: forms(shape),
         "warps_m": [4, 8, 12],
