@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -72,6 +73,8 @@ def tune(
     """Tune MODEL within a budget of seconds, and write it to a file."""
     if out.resolve() in (model.resolve(), log.resolve()):
         raise GraphError(f"--out must be another file than the model and the log, got {out}")
+    if not os.access(out.resolve().parent, os.W_OK):  # said before the budget is spent
+        raise GraphError(f"--out must be in a folder that can be written to, got {out}")
     graph = _read(model, shapes, values).graph
     network = tune_network(graph, {}, target, budget_s=budget, log=log)
     export_network(network, out)

@@ -69,3 +69,12 @@ def test_tune_does_not_overwrite_the_model(path, tmp_path):
     said = invoke("tune", path, "-s", "batch=1", "-b", "1", "--log", tmp_path / "log", "-o", path)
     assert said.exit_code == 1
     assert "another file than the model" in said.output
+
+
+def test_tune_says_before_it_tunes_that_it_cannot_write(path, tmp_path):
+    out, log = tmp_path / "none" / "small.network", tmp_path / "small.log"
+    options = ("-s", "x=2,4", "-v", "scale=0.5", "-t", "c", "-b", "600", "--log", log, "-o", out)
+    said = invoke("tune", path, *options)
+    assert said.exit_code == 1
+    assert "--out must be in a folder that can be written to" in said.output
+    assert not log.exists()

@@ -84,9 +84,11 @@ class BaseGraphTuner:
             check.refuse("record_file", "another file than that of the records", out)
         with tempfile.TemporaryDirectory() as folder:
             log, best = Path(folder, "records.log"), Path(folder, "best.log")
-            if not isinstance(self._records, str):
+            if isinstance(self._records, str):
+                pick_best(self._records, best)
+            else:
                 log.write_text("".join(f"{encode(*pair)}\n" for pair in self._records), "utf-8")
-            pick_best(log if log.exists() else self._records, best)
+                pick_best(log, best)
             write_log(out, load_from_file(best))
 
 
