@@ -8,7 +8,7 @@ from typing import Any
 
 from autotune.errors import GraphError, KernelError
 from autotune.graph import Constant, Graph, Value, Variable
-from autotune.importers import TorchProgram
+from autotune.importers import TorchProgram, View
 from autotune.network import CompiledNetwork
 from autotune.runtime.arrays.array import NDArray
 from autotune.runtime.arrays.memory import Block
@@ -147,21 +147,30 @@ class TensorNetwork:
                 continue
             value = self.program.graph.outputs[each.number]
             if each.alias is not None:
-                found.append(self._alias(each.alias, value))
+                found.append(self._alias(each.alias))
             elif isinstance(value, Variable):
                 found.append(_copy_of_input(self._numbers[value]))
             else:
                 found.append(_copy_of(self._views[places[value]]))
         return found
 
-    def _alias(self, view: Any, value: Value) -> Callable[[Sequence[Any]], Any]:
+    def _alias(self, view: View) -> Callable[[Sequence[Any]], Any]:
         """Return what makes a result that is a view of an input, or of a parameter."""
-        source, size, stride, offset = view.source, view.size, view.stride, view.offset
-        if isinstance(source, Variable):
-            number = self._numbers[source]
-            return lambda inputs: inputs[number].as_strided(size, stride, offset)
-        tensor = self.program.tensors[source]
-        return lambda inputs: tensor.as_strided(size, stride, offset)
+        if isinstance(view.source, Variable):
+            number = self._numbers[view.source]
+            return lambda inputs: self._seen(inputs[number], view)
+        tensor = self.program.tensors[view.source]
+        return lambda inputs: self._seen(tensor, view)
+
+    def _seen(self, tensor: Any, view: View) -> Any:
+        """Return a view of a tensor; of a copy, if it does not lie as the example did."""
+        if tensor.stride() != view.of_stride:
+            copy = self._torch.empty_strided(
+                tuple(tensor.shape), view.of_stride, dtype=tensor.dtype, device=tensor.device
+            )
+            tensor = copy.copy_(tensor.detach())
+        offset = tensor.storage_offset() + view.offset
+        return tensor.as_strided(view.size, view.stride, offset)
 
 
 def _constantly(value: object) -> Callable[[Sequence[Any]], Any]:

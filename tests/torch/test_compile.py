@@ -299,3 +299,51 @@ def test_the_backend_has_an_entry_point():
     if not found:
         pytest.skip("autotune was installed before it had this backend")
     assert found[0].load() is autotune.torch.backend
+
+
+# ---- memory that is shared
+
+
+@pytest.mark.parametrize("way", BOTH)
+def test_results_that_are_views_of_an_input_have_its_numbers_wherever_it_lies(way):
+    class Views(nn.Module):
+        def forward(self, a):
+            return a[1], a.t(), a, a + 1
+
+    model = Views().eval()
+    wide = torch.randn(8, 10)
+    with torch.no_grad():
+        fast = BOTH[way](model, wide[:4, :5].clone())
+        for given in (
+            wide[:4, :5].clone(),
+            wide[2:6, 3:8],
+            torch.randn(7, 5)[3:],
+            wide.t()[1:5, :5],
+        ):
+            for found, expected in zip(fast(given), model(given), strict=True):
+                same(found, expected)
+
+
+def test_inputs_that_share_memory_as_examples_are_different_inputs():
+    class Two(nn.Module):
+        def forward(self, a, b):
+            return a - b, a.t(), b[0]
+
+    model, both = Two().eval(), torch.randn(2, 3, 4)
+    others = torch.randn(3, 4), torch.randn(3, 4)
+    for examples in ((both[0], both[0]), (both[0], both[1])):
+        fast = autotune.torch.compile(model, examples)
+        for given in (others, (others[0], others[0]), (both[1], both[0])):
+            for found, expected in zip(fast(*given), model(*given), strict=True):
+                same(found, expected)
+
+
+def test_an_output_that_nothing_computes_here_is_a_missing_operator(caplog):
+    model, x = nn.MaxPool2d(2, return_indices=True).eval(), torch.randn(1, 2, 4, 4)
+    with pytest.raises(GraphError, match=r"max_pool2d_with_indices.default, its result 1 \(1\)"):
+        autotune.torch.compile(model, x)
+    with torch.no_grad(), caplog.at_level(logging.WARNING, "autotune"):
+        found = by_dynamo(model)(x)
+    assert "torch runs a graph" in caplog.text
+    for each, expected in zip(found, model(x), strict=True):
+        same(each, expected)

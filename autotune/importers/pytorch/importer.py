@@ -50,13 +50,16 @@ class View:
 
     Attributes:
         source: the input, or the name of the parameter.
-        size, stride, offset: of `torch.Tensor.as_strided`.
+        size, stride: of `torch.Tensor.as_strided`.
+        offset: elements from the first one of the source on.
+        of_stride: the strides of the source, to which all this applies.
     """
 
     source: Variable | str
     size: tuple[int, ...]
     stride: tuple[int, ...]
     offset: int
+    of_stride: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -165,7 +168,7 @@ class _Reader:
         self.inputs: list[Variable | None] = []
         self.params: list[Variable] = []
         # Storages of inputs and parameters, as torch traced them.
-        self.storages: dict[int, Variable | str] = {}
+        self.storages: dict[int, tuple[Variable | str, Any]] = {}
         self.tensors: dict[str, Any] = {}
 
     def read(self) -> TorchProgram:
@@ -191,7 +194,7 @@ class _Reader:
             variable = Variable(type_of(node.meta["val"]), self._name(node.name))
             self.inputs.append(variable)
             self.translation.values[node] = variable
-            self.storages[_storage(node)] = variable
+            self.storages[_storage(node)] = variable, node.meta["val"]
         elif node is not None and kind in (_PARAMETER, _BUFFER, _CONSTANT):
             self._tensor(spec.target, kind, node)
 
@@ -207,7 +210,7 @@ class _Reader:
         state = self.program.state_dict
         tensor = state[name] if name in state else self.program.constants[name]
         self.tensors[name] = tensor
-        self.storages[_storage(node)] = name
+        self.storages[_storage(node)] = name, node.meta["val"]
         floats = str(tensor.dtype).startswith(("torch.float", "torch.bfloat"))
         if not floats or kind == _CONSTANT:
             self.translation.known[node] = tensor.detach().cpu()
@@ -242,12 +245,14 @@ class _Reader:
 
     def _view(self, node: Any) -> View | None:
         """Return where a result lies, if no operator writes it to memory of its own."""
-        source = self.storages.get(_storage(node))
-        if source is None:
+        found = self.storages.get(_storage(node))
+        if found is None:
             return None
+        source, whole = found
         made = node.meta["val"]
         size, stride = tuple(map(int, made.shape)), tuple(map(int, made.stride()))
-        return View(source, size, stride, int(made.storage_offset()))
+        offset = int(made.storage_offset()) - int(whole.storage_offset())
+        return View(source, size, stride, offset, tuple(map(int, whole.stride())))
 
 
 def _storage(node: Any) -> int:

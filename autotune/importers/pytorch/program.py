@@ -53,7 +53,8 @@ def exported(
     try:
         with pytorch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            program = pytorch.export.export(model, tuple(args), dict(kwargs or {}), strict=False)
+            given, named = _apart(pytorch, model, tuple(args), dict(kwargs or {}))
+            program = pytorch.export.export(model, given, named, strict=False)
     except GraphError:
         raise
     except Exception as error:  # whatever the model raises while torch traces it
@@ -63,6 +64,29 @@ def exported(
             f"{type(error).__name__}: {first}"
         ) from error
     return _taken_apart(program, own)
+
+
+def _apart(pytorch: Any, model: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """Return example inputs of which no two, and no parameter, are in the same memory.
+
+    torch would else trace two inputs as one, as they happen to be for this example. Strides stay.
+    """
+    taken = {each.untyped_storage()._cdata for each in (*model.parameters(), *model.buffers())}
+
+    def own(tensor: Any) -> Any:
+        storage = tensor.untyped_storage()
+        if storage._cdata not in taken:
+            taken.add(storage._cdata)
+            return tensor
+        copy = pytorch.empty(0, dtype=tensor.dtype, device=tensor.device)
+        return copy.set_(
+            storage.clone(), tensor.storage_offset(), tensor.shape, tensor.stride()
+        ).requires_grad_(tensor.requires_grad)
+
+    made: tuple[Any, Any] = pytorch.utils._pytree.tree_map_only(
+        pytorch.Tensor, own, (args, kwargs)
+    )
+    return made
 
 
 def _taken_apart(program: Any, own: Mapping[str, Converter] | None) -> Any:

@@ -87,10 +87,13 @@ class Translation:
             return
         several = self.values[whole]
         self.values[node] = None if several is None else several[number]
+        if several is not None and several[number] is None and node.users:
+            self.missing[f"{whole.target}, its result {number}"] += 1
 
     def _compute(self, node: Any) -> None:
         """Let torch compute what is known while importing; random numbers are not."""
-        if torch("importers", GraphError).Tag.nondeterministic_seeded in node.target.tags:
+        random = torch("importers", GraphError).Tag.nondeterministic_seeded
+        if random in getattr(node.target, "tags", ()):  # arithmetic of sizes has none
             self._miss(node)
             return
         if _short(str(node.target)) in _OF_TYPE:

@@ -5,6 +5,7 @@ import pytest
 
 from autotune.errors import AutotuneError, GraphError
 from autotune.importers import from_onnx
+from autotune.network import compile_network
 
 onnx = pytest.importorskip("onnx")
 helper, numpy_helper = onnx.helper, onnx.numpy_helper
@@ -267,3 +268,12 @@ def test_old_and_new_opsets_mean_what_they_say(opset):
     powers = np.exp(np.clip(x, -0.5, 0.5))
     axes = (1, 2) if opset < 13 else 1
     np.testing.assert_allclose(result, powers / powers.sum(axes, keepdims=True), rtol=1e-6)
+
+
+def test_limits_that_cross_give_the_upper_one():
+    nodes = [helper.make_node("Clip", ["x", "low", "high"], ["y"])]
+    weights = {"low": np.float32(2), "high": np.float32(-1)}
+    x = np.float32([-3, 0, 5])
+    graph = from_onnx(model_of(nodes, {"x": x.shape}, weights=weights)).graph
+    (compiled,) = compile_network(graph, "llvm").instance()(x)
+    np.testing.assert_array_equal(compiled.numpy(), [-1, -1, -1])

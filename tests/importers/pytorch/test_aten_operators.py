@@ -388,3 +388,39 @@ def test_loops_of_cells_are_unrolled():
             np.testing.assert_allclose(
                 graph.run(x.numpy())[0], model(x)[0].numpy(), rtol=1e-6, atol=1e-7
             )
+
+
+def test_divisions_that_round_are_exact_where_the_quotient_is_not():
+    far = torch.tensor([2**60 + 1, -(2**60) - 1, 7, -7])
+    by = torch.tensor([7, 7, -2, -2])
+    check(lambda a, b: (a // b, a % b, torch.fmod(a, b), _towards_zero(a, b)), far, by)
+    near = torch.tensor([1.0, -1.0, 2.0, 0.3, -7.5, 5.0], dtype=torch.float64)
+    for divisor in (0.1, -0.1, 3.0, float("inf"), -float("inf")):
+        check(lambda a, d=divisor: (a // d, a % d, torch.fmod(a, d)), near, rtol=0)
+
+
+def _towards_zero(a, b):
+    return torch.div(a, b, rounding_mode="trunc")
+
+
+def test_bits_of_whole_numbers_are_combined():
+    a, b = torch.arange(5), torch.tensor([3, -1, 7, 2, 0])
+    check(lambda a, b: (a & b, a | b, a ^ b, ~a), a, b)
+
+
+def test_questions_of_floats_and_assignments_to_parts_are_those_of_torch():
+    x = torch.tensor([[float("nan"), float("inf"), -1.5], [2.5, -0.0, -float("inf")]])
+    check(lambda a: (a.isnan(), a.isinf()), x)
+    check(lambda a: (a.round(), (a * 9).long().isnan()), t(2, 3))
+
+    def assigned(a):
+        made = a.clone()
+        made[:, 0] = a[0, :2]
+        made[1] = 3
+        return made
+
+    check(assigned, t(2, 3))
+
+
+def test_limits_that_cross_give_the_upper_one():
+    check(lambda a: (a.clamp(2, -1), (a * 9).long().clamp(2, -1)), t(2, 3))

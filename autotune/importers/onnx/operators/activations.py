@@ -122,7 +122,8 @@ def _clip(call: Call) -> Value:
         )
         if (low, high) == (0, math.inf):
             return call.apply(ops.Relu(), x)
-        return call.apply(ops.Clip(float(low), float(high)), x)
+        # Where the limits cross, the upper one counts.
+        return call.apply(ops.Clip(float(min(low, high)), float(high)), x)
     for index, op in ((1, ops.Maximum), (2, ops.Minimum)):
         x = call.binary(op, x, call.reshape(call.value(index), ())) if call.has(index) else x
     return x

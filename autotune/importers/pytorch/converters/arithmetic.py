@@ -97,33 +97,62 @@ def reversed_difference(call: Call, a: Operand, b: Operand, alpha: Operand = 1) 
 
 @converts("div", "floor_divide")
 def quotient(call: Call, a: Operand, b: Operand, rounding_mode: str | None = None) -> Value:
-    """Divide; whole numbers as floats, or rounded down where that is asked for."""
+    """Divide; whole numbers as floats, or rounded where that is asked for."""
     mode = "floor" if "floor_divide" in call.name else rounding_mode
     dtype = call.type.dtype
     if mode is None:
         return call.binary(ops.Divide, a, b, dtype)
-    kind = dtype if _is_float(dtype) else "float64"
-    exact = call.binary(ops.Divide, a, b, kind)
-    if mode == "floor":
-        whole = call.apply(ops.Floor(), exact)
-    else:
-        positive = call.apply(ops.Greater(), exact, call.constant(0, kind))
-        whole = call.apply(
-            ops.Where(), positive, call.apply(ops.Floor(), exact), call.apply(ops.Ceil(), exact)
-        )
-    return call.cast(whole, dtype)
+    if not _is_float(dtype):
+        return call.binary(ops.FloorDivide if mode == "floor" else ops.TruncDivide, a, b, dtype)
+    if mode == "trunc":
+        return call.apply(ops.Trunc(), call.binary(ops.Divide, a, b, dtype))
+    return _floor_of_floats(call, call.value(a, dtype), call.value(b, dtype))
 
 
-@converts("remainder", "fmod")
-def remainder(call: Call, a: Operand, b: Operand) -> Value:
-    """Return what a division leaves, with the sign of the divisor, or for fmod of the dividend."""
+def _floor_of_floats(call: Call, a: Value, b: Value) -> Value:
+    """Return the quotient rounded down, without the error of a quotient that is rounded up first.
+
+    What the remainder leaves is a multiple of the divisor, which is divided and made whole again.
+    """
     dtype = call.type.dtype
-    kind = dtype if dtype in ("float32", "float64") else "float64" if "int" in dtype else "float32"
-    mode = "trunc" if "fmod" in call.name else "floor"
-    inner = Call(call.name, (type(call.type)(call.type.shape, kind),), call.origin)
-    times = quotient(inner, a, b, mode)
-    product = inner.binary(ops.Multiply, times, b, kind)
-    return call.cast(inner.binary(ops.Subtract, a, product, kind), dtype)
+    rest = call.apply(ops.Mod(), a, b)
+    exact = call.binary(ops.Divide, call.binary(ops.Subtract, a, rest, dtype), b, dtype)
+    below = call.binary(ops.Subtract, exact, 1, dtype)
+    lower = chosen(call, _other_sign(call, rest, b), below, exact)
+    whole = call.apply(ops.Floor(), lower)
+    left = call.binary(ops.Subtract, lower, whole, dtype)
+    short = call.apply(ops.Greater(), left, call.constant(0.5, dtype))
+    whole = chosen(call, short, call.binary(ops.Add, whole, 1, dtype), whole)
+    by_zero = call.apply(ops.Equal(), b, call.constant(0, dtype))
+    return chosen(call, by_zero, call.binary(ops.Divide, a, b, dtype), whole)
+
+
+def _other_sign(call: Call, rest: Value, divisor: Value) -> Value:
+    """Return where a remainder is not 0 and has not the sign of its divisor."""
+    negative = [
+        call.apply(ops.Less(), each, call.constant(0, each.dtype)) for each in (rest, divisor)
+    ]
+    some = call.apply(ops.NotEqual(), rest, call.constant(0, rest.dtype))
+    return call.apply(ops.LogicalAnd(), some, call.apply(ops.LogicalXor(), *negative))
+
+
+@converts("fmod")
+def remainder_of_dividend(call: Call, a: Operand, b: Operand) -> Value:
+    """Return what a division leaves, with the sign of the dividend."""
+    return call.binary(ops.Mod, a, b, call.type.dtype)
+
+
+@converts("remainder")
+def remainder(call: Call, a: Operand, b: Operand) -> Value:
+    """Return what a division leaves, with the sign of the divisor."""
+    dtype = call.type.dtype
+    if not _is_float(dtype):
+        return call.binary(ops.FloorMod, a, b, dtype)
+    divisor = call.value(b, dtype)
+    rest = call.apply(ops.Mod(), call.value(a, dtype), divisor)
+    return chosen(
+        call, _other_sign(call, rest, divisor), call.binary(ops.Add, rest, divisor, dtype), rest
+    )
 
 
 @converts("pow")
@@ -213,10 +242,21 @@ def _not(call: Call, a: Operand) -> Value:
 
 
 def _of_truth(function: Callable[..., Value], call: Call, *operands: Operand) -> Value:
-    """Apply a function of truth values; bits of whole numbers are not supported."""
-    if call.type.dtype != "bool":
-        call.refuse("self", "of dtype bool", call.type.dtype)
-    return function(call, *operands)
+    """Apply a function of truth values, or of the bits of whole numbers."""
+    dtype = call.type.dtype
+    if dtype == "bool":
+        return function(call, *operands)
+    if len(operands) == 1:
+        return call.binary(ops.BitwiseXor, operands[0], -1, dtype)
+    a, b = operands
+    return call.binary(_BITS[function], a, b, dtype)
+
+
+_BITS: dict[Callable[..., Value], type[ops.Broadcast]] = {
+    _and: ops.BitwiseAnd,
+    _or: ops.BitwiseOr,
+    _xor: ops.BitwiseXor,
+}
 
 
 for _names, _function in (

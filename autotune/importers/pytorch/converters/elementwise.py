@@ -18,6 +18,12 @@ _UNARY: dict[str, Operator] = {
     "erf": ops.Erf(),
     "sin": ops.Sin(),
     "cos": ops.Cos(),
+    "tan": ops.Tan(),
+    "sinh": ops.Sinh(),
+    "cosh": ops.Cosh(),
+    "asin": ops.Asin(),
+    "acos": ops.Acos(),
+    "atan": ops.Atan(),
     "floor": ops.Floor(),
     "ceil": ops.Ceil(),
     "abs": ops.Abs(),
@@ -48,6 +54,23 @@ def same(call: Call, x: Value, *rest: object) -> Value | list[Value | None]:
     return [result, None] if "native_dropout" in call.name else result
 
 
+def _asked(op: Operator, call: Call, x: Value) -> Value:
+    """Ask something of floats; the answer for whole numbers is always no."""
+    if "float" in x.dtype:
+        return call.apply(op, x)
+    return call.expand(call.constant(False), x.shape)
+
+
+converts("isnan")(partial(_asked, ops.IsNan()))
+converts("isinf")(partial(_asked, ops.IsInf()))
+
+
+@converts("copy")
+def copied(call: Call, x: Value, source: Value, *_: object) -> Value:
+    """Return the numbers of another tensor in the place of one."""
+    return call.expand(call.cast(source, call.type.dtype), call.type.shape)
+
+
 @converts("gelu")
 def gelu(call: Call, x: Value, approximate: str = "none") -> Value:
     """Apply GELU, or its approximation by tanh."""
@@ -60,6 +83,12 @@ def relu6(call: Call, x: Value) -> Value:
     return call.apply(ops.Clip(0.0, 6.0), x)
 
 
+@converts("round.default")
+def rounded(call: Call, x: Value) -> Value:
+    """Round to the nearest whole number, halves to even ones."""
+    return call.apply(ops.Nearbyint(), x) if "float" in x.dtype else x
+
+
 @converts("hardtanh", "clamp.default")
 def clip(call: Call, x: Value, low: float | None = None, high: float | None = None) -> Value:
     """Limit elements."""
@@ -68,8 +97,9 @@ def clip(call: Call, x: Value, low: float | None = None, high: float | None = No
         for op, limit in ((ops.Maximum, low), (ops.Minimum, high)):
             x = x if limit is None else call.binary(op, x, limit, x.dtype)
         return x
-    least = -math.inf if low is None else float(low)
-    return call.apply(ops.Clip(least, math.inf if high is None else float(high)), x)
+    most = math.inf if high is None else float(high)
+    least = -math.inf if low is None else min(float(low), most)  # where they cross, most counts
+    return call.apply(ops.Clip(least, most), x)
 
 
 @converts("clamp.Tensor")
