@@ -21,7 +21,8 @@ class CompiledModel:
 
     It is for inference: its results have no gradients. Parameters are constants. When they are
     written (an optimiser's step, ``load_state_dict``), the next call compiles the network again,
-    of which all kernels are there already. Writing through ``parameter.data`` is not seen.
+    of which all kernels are there already. Writing through ``parameter.data`` is not seen, nor are
+    other tensors or numbers that are put into the place of the model's.
     """
 
     def __init__(
