@@ -60,7 +60,7 @@ def test_an_example_runs_and_shows_what_it_says(name, tmp_path, first_template):
 def test_the_list_of_examples_is_whole():
     listed = (EXAMPLES / "README.md").read_text("utf-8")
     programs = [*PROGRAMS, *(path.name for path in EXAMPLES.glob("*.ipynb"))]
-    assert len(PROGRAMS) == 9
+    assert len(PROGRAMS) == 10
     assert all(f"[{name}]({name})" in listed for name in programs)
 
 
