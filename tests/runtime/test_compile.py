@@ -179,6 +179,16 @@ def test_a_killed_compiler_is_no_verdict_on_the_source(tmp_path, monkeypatch):
     assert not list(cache.folder.glob("*/*"))
 
 
+def test_a_part_of_the_compiler_that_was_killed_in_a_shell_is_no_verdict_on_the_source(
+    tmp_path, monkeypatch
+):
+    # So nvcc ends where its front end cicc was killed: it says no more than that.
+    monkeypatch.setenv("CC", fake_compiler(tmp_path, "print('Killed'); sys.exit(137)"))
+    with pytest.raises(CompilerCrashed, match="exit status 137") as caught:
+        compile_kernel(scale(), C, out_dir=tmp_path, cache=BuildCache(tmp_path / "cache"))
+    assert caught.value.killed
+
+
 @pytest.mark.parametrize(
     "words", ["cc1: out of memory", "write error: No space left on device", "died due to signal 9"]
 )

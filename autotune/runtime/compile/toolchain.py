@@ -54,14 +54,21 @@ class Toolchain:
 
 def crashed(completed: Completed) -> bool:
     """Return whether a compiler that failed died of something else than its source."""
-    return completed.returncode < 0 or bool(_CRASHED.search(completed.output))
+    return _signal(completed) > 0 or bool(_CRASHED.search(completed.output))
 
 
 def killed(completed: Completed) -> bool:
     """Return whether a compiler that crashed, or a part of it, was killed from outside."""
-    return completed.returncode in (-signal.SIGKILL, -signal.SIGTERM) or bool(
+    return _signal(completed) in (signal.SIGKILL, signal.SIGTERM) or bool(
         _KILLED.search(completed.output)
     )
+
+
+def _signal(completed: Completed) -> int:
+    """Return the signal that a compiler, or what it ran in a shell, died of; 0 without one."""
+    status = completed.returncode
+    # A shell reports the death of its command by a status above 128, and nvcc passes it on.
+    return -status if status < 0 else max(status - 128, 0) if status < 128 + signal.NSIG else 0
 
 
 def host_toolchain(cxx: bool = False) -> Toolchain:
