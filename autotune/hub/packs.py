@@ -148,7 +148,7 @@ def make_pack(
             "a final race"
         )
     on_gpu = arch.startswith("sm_")
-    if not all((kind == "cuda") == on_gpu for kind, _ in kinds):
+    if not all(inp.target.backend.on_gpu == on_gpu for inp, _ in best):
         expected = "of CUDA devices" if on_gpu else "of CPUs"
         found = ", ".join(sorted(kind for kind, _ in kinds))
         raise RecordError(f"hub: {arch} is an architecture {expected}, got records of {found}")

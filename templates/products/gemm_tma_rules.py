@@ -159,15 +159,8 @@ def _of_operands(tiling: TmaTiling) -> Rules:
     more = not in_place(shape.epilogue)
     halves = swapped & (not tiling.floats)
     multicast = tiling.form.cluster_m > 1
-    # With swapped operands the rows of a tile are filters.
-    tile = common.pick(tiling.form.swapped, tiling.tile_m, tiling.tile_n)
-    columns = tiling.joined * shape.filters if isinstance(shape, AcrossGroups) else tile
     return [
-        (columns % tile > 0, "columns of several groups"),
-        (
-            (tiling.joined > 1) & (tile < columns),
-            "columns of some of the groups that are joined",
-        ),
+        *(_of_groups(tiling, shape) if isinstance(shape, AcrossGroups) else ()),
         (tiling.floats & (tiling.right_mn_major > 0), "an MN-major right operand of floats"),
         (swapped & tiling.integers, "swapped operands of integers"),
         (halves & shape.gathers, "an implicit right operand of 16-bit floats"),
@@ -177,6 +170,20 @@ def _of_operands(tiling: TmaTiling) -> Rules:
             "more than a bias or a factor, and an activation, after swapped operands",
         ),
         (halves & (tiling.choice["split"] > 1), "split-K of swapped operands"),
+    ]
+
+
+def _of_groups(tiling: TmaTiling, shape: AcrossGroups) -> Rules:
+    """Return the rules of tiles: their columns are those of one group, or of all joined ones."""
+    # With swapped operands the rows of a tile are filters.
+    tile = common.pick(tiling.form.swapped, tiling.tile_m, tiling.tile_n)
+    columns = tiling.joined * shape.filters
+    return [
+        (columns % tile > 0, "columns of several groups"),
+        (
+            (tiling.joined > 1) & (tile < columns),
+            "columns of some of the groups that are joined",
+        ),
     ]
 
 
