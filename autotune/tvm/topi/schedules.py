@@ -32,8 +32,6 @@ _SCHEDULED = """
     fast_softmax global_pool group_conv2d_nchw injective l2_normalize lrn matmul pool reduce
     softmax topk transpose upsampling
 """
-# Kinds of targets whose module has operators for tensor cores.
-ON_TENSOR_CORES = ("cuda",)
 # Modules of such a module that scripts import; all names are in it.
 PARTS = ("default", "injective", "nn", "pooling", "reduction")
 # Operators that TVM has for one kind of target, and where they are here.
@@ -50,7 +48,7 @@ def members(kind: str | None) -> dict[str, object]:
     found: dict[str, object] = {name: getattr(nn, name) for name in nn.__all__}
     found |= {theirs: getattr(nn, ours) for theirs, ours in _NAMED.items()}
     scheduled = _SCHEDULED.split()
-    if kind in ON_TENSOR_CORES:
+    if kind is not None and Target(kind).backend.on_gpu:
         found |= {name: getattr(tensor_cores, name) for name in tensor_cores.__all__}
         scheduled += tensor_cores.__all__
     for name in scheduled:
