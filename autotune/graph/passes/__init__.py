@@ -24,10 +24,10 @@ from autotune.graph.passes.pipeline import (
     RELAY_TEMPLATES,
     PassPipeline,
 )
+from autotune.graph.passes.reshapes_last import reshapes_last
 from autotune.graph.passes.simplify_inference import simplify_inference
-from autotune.graph.passes.sink_reshape import sink_reshape
+from autotune.graph.passes.slices_first import slices_first
 from autotune.graph.passes.to_conv2d import to_conv2d
-from autotune.graph.passes.views import reshapes_last, slices_first
 
 __all__ = [
     "MIXED",
@@ -55,7 +55,6 @@ __all__ = [
     "reshapes_last",
     "simplify_expressions",
     "simplify_inference",
-    "sink_reshape",
     "slices_first",
     "to_conv2d",
     "vector_axis",

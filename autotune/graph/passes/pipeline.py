@@ -13,6 +13,7 @@ from autotune.graph.passes.epilogue import fold_affine
 from autotune.graph.passes.fold_constant import fold_constant
 from autotune.graph.passes.fold_scale import fold_scale_backward, fold_scale_forward
 from autotune.graph.passes.image_layout import channels_first
+from autotune.graph.passes.reshapes_last import reshapes_last
 from autotune.graph.passes.simplify_inference import simplify_inference
 from autotune.graph.passes.to_conv2d import to_conv2d
 
@@ -62,14 +63,16 @@ RELAY_CUDA = PassPipeline("relay_cuda", (*_COMMON, (3, alter_layout), *_END))
 RELAY_CPU = PassPipeline("relay_llvm", (*_COMMON, (3, alter_layout_cpu), *_END))
 # While templates are extracted TVM leaves layouts alone.
 RELAY_TEMPLATES = PassPipeline("relay_templates", (*_COMMON, *_END))
-_OWN = (*_COMMON, (3, to_conv2d), (3, fold_affine))
+# Reshapes would be between products and the scales and shifts that are folded into them.
+_OWN_COMMON = ((3, reshapes_last), *_COMMON)
+_OWN = (*_OWN_COMMON, (3, to_conv2d), (3, fold_affine))
 # Ours: fewer operations, whatever the signs of scales; direct convolutions of images, channels
 # first.
 OWN = PassPipeline("own", (*_OWN, (3, channels_first), *_END), composes=True)
 # The same with volumes and transposed convolutions as they are, which records of TVM's templates
 # fit.
 OWN_LAYERS = PassPipeline(
-    "own_layers", (*_COMMON, (3, fold_affine), (3, channels_first), *_END), True
+    "own_layers", (*_OWN_COMMON, (3, fold_affine), (3, channels_first), *_END), True
 )
 # The same with images of 32-bit floats as they are, where a race says that it is faster.
 OWN_AS_WRITTEN = PassPipeline("own_as_written", (*_OWN, *_END), composes=True)

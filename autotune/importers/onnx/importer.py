@@ -9,7 +9,6 @@ import numpy as np
 
 from autotune.errors import GraphError
 from autotune.graph import Array, Constant, Graph, Value, Variable
-from autotune.graph.passes import sink_reshape
 from autotune.importers.imported import ImportedNetwork
 from autotune.importers.onnx.convert import Names, Walk
 from autotune.importers.onnx.missing import refuse_missing
@@ -72,7 +71,7 @@ def from_onnx(
     outputs = [_output(walk, names, name) for name in read.graph.outputs]
     used = Graph.of(*outputs).inputs
     own = [each for each in params if each in used]
-    graph = sink_reshape(Graph((*variables, *own), tuple(outputs)))
+    graph = Graph((*variables, *own), tuple(outputs))
     return ImportedNetwork(graph, {each.name: params[each] for each in own}, read.graph.outputs)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from autotune.errors import GraphError
 from autotune.graph import Constant, Graph, Value, Variable
-from autotune.graph.passes import sink_reshape
 from autotune.importers.imported import ImportedNetwork
 from autotune.importers.pytorch.call import Converter
 from autotune.importers.pytorch.program import exported
@@ -237,7 +236,7 @@ class _Reader:
         if not outputs:
             raise GraphError("PyTorch: the model returns no tensor")
         given = [each for each in self.inputs if each is not None]
-        graph = sink_reshape(Graph((*given, *self.params), tuple(outputs)))
+        graph = Graph((*given, *self.params), tuple(outputs))
         return TorchProgram(
             graph, tuple(self.inputs), self.tensors, tuple(results), mutated,
             self.program.call_spec.out_spec,

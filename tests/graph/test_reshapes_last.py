@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
-from autotune.graph.passes import sink_reshape
+from autotune.graph.passes import eliminate_common, reshapes_last
 
 X = Variable(TensorType((6, 4)), "x")
 R = Variable(TensorType((2, 3, 5)), "r")
@@ -30,6 +30,10 @@ def normed(value):
     return apply(ops.BatchNorm(1), value, *[constant(4) for _ in range(4)])
 
 
+def centred(value):
+    return value - apply(ops.Mean((-1,), True), value)
+
+
 CASES = {
     "a bias": lambda: apply(ops.Add(), constant(5), product()),
     "a bias of trailing dimensions": lambda: apply(ops.Add(), product(), constant(1, 1, 5)),
@@ -40,13 +44,17 @@ CASES = {
     "a bias of channels": lambda: apply(ops.BiasAdd(1), rows(), constant(4)),
     "a batch norm": lambda: apply(ops.Relu(), normed(rows())),
     "slopes": lambda: apply(ops.Prelu(1), rows(), constant(4)),
+    "a bias of channels with trailing dimensions": lambda: rows() + constant(4, 1),
+    "a norm": lambda: apply(ops.LayerNorm(-1, 1e-5, False, False), product()),
+    "a mean that is subtracted": lambda: centred(product()),
+    "a condition": lambda: apply(ops.Where(), R > 0.0, product(), R),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_reshape_moves_behind(case):
     graph = Graph.of(CASES[case]())
-    sunk = sink_reshape(graph)
+    sunk = reshapes_last(graph)
     assert isinstance(sunk.outputs[0].node.op, ops.Reshape)
     products = (ops.Dense, ops.Conv2d)
     (anchor, *_) = [node for node in sunk.nodes if isinstance(node.op, products)]
@@ -58,9 +66,20 @@ def test_a_reshape_moves_behind(case):
 
 @pytest.mark.parametrize("made", [
     lambda: apply(ops.Add(), product(), constant(3, 1)),  # a number for each row
-    lambda: apply(ops.Relu(), apply(ops.Reshape((2, 15)), R)),  # no product
+    lambda: apply(ops.Reshape((2, 15)), R) + constant(15),  # no product
+    lambda: apply(ops.Softmax(1), rows()),  # not along the last axis of the convolution
     lambda: apply(ops.BiasAdd(1), product(), constant(3)),
 ])  # fmt: skip
 def test_what_has_no_place_before_stays(made):
     graph = Graph.of(made())
-    assert sink_reshape(graph).outputs[0].node.op == graph.outputs[0].node.op
+    assert reshapes_last(graph).outputs[0].node.op == graph.outputs[0].node.op
+
+
+def test_an_activation_and_a_residual_sum_follow_their_product_at_once():
+    x = Variable(TensorType((2, 5, 8)), "x")
+    w = Variable(TensorType((8, 8)), "w")
+    rows = apply(ops.Reshape((10, 8)), x)
+    seen = apply(ops.Reshape((2, 5, 8)), apply(ops.Dense(), rows, w))
+    total = apply(ops.Add(), x, apply(ops.Gelu(), seen))
+    changed = eliminate_common(reshapes_last(Graph.of(total)))
+    assert [node.op.name for node in changed.nodes] == ["reshape", "nn.dense", "nn.gelu", "add", "reshape"]
