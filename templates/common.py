@@ -261,9 +261,11 @@ class Shape(Protocol):
         """Return numpy in, numpy out."""
 
 
-def replaced_functions(defines: Mapping[str, int | str]) -> list[str]:
-    """Return the files that replace functions which the epilogue calls, to come before it."""
-    return ["erf_by_tanh.h"] if "ERF_BY_TANH" in defines else []
+def activation_texts(defines: Mapping[str, int | str]) -> list[str]:
+    """Return the files of functions that an epilogue calls, to come before it."""
+    texts = ["maximum.h"] if "ACTIVATION" in defines else []
+    texts += ["erf_by_tanh.h"] if "ERF_BY_TANH" in defines else []
+    return texts + ["functions.h", "activation_function.h"] * ("ACTIVATION_FUNCTION" in defines)
 
 
 def cuda_kernel(
@@ -288,7 +290,7 @@ def cuda_kernel(
     """
     return SourceKernel(
         calls[0].entry,
-        text("device.h", *replaced_functions(defines), *texts),
+        text("device.h", *activation_texts(defines), *texts),
         defines=defines,
         args=shape.arguments(),
         calls=list(calls),

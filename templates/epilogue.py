@@ -12,10 +12,11 @@ from autotune.errors import TemplateError
 from autotune.kernel import Argument
 
 from .common import Array
+from .elementwise.expression import CUDA, Expression, normal_cdf
 
 # Sums are float32 when they are multiplied.
 _LARGEST = float(np.finfo(np.float32).max)
-# Names of activations; kernels get the index in this list.
+# Names of activations; kernels get the index in this list, and its length for expressions of `a`.
 ACTIVATIONS = ("none", "relu", "relu6", "silu", "gelu", "gelu_tanh")
 
 
@@ -30,19 +31,14 @@ def activated(x: Array, activation: str) -> Array:
         case "silu":
             result = x / (1 + np.exp(-x))
         case "gelu":
-            result = x * _normal_cdf(x)
+            result = x * normal_cdf(x)
         case "gelu_tanh":
             inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
             result = x / 2 * (1 + np.tanh(inner))
-        case _:
+        case "none":
             result = x
-    return result
-
-
-def _normal_cdf(x: Array) -> Array:
-    from scipy.special import ndtr  # scipy takes half a second to load
-
-    result: Array = ndtr(x)
+        case _:
+            result = Expression(activation, ("a",)).numpy({"a": x})
     return result
 
 
@@ -54,7 +50,7 @@ class Epilogue:
         bias: whether a bias per channel is added.
         residual: whether an array of the output's shape is added.
         affine: whether a scale and a shift per channel follow.
-        activation: one of `ACTIVATIONS`.
+        activation: one of `ACTIVATIONS`, or an expression of the number ``a``.
         alpha: a factor of the sums, a constant of the kernel.
         kept: whether ``sum * alpha + bias + residual`` is a result too, the first of two.
         shift: whether a shift follows without a scale.
@@ -70,13 +66,40 @@ class Epilogue:
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
-            raise TemplateError(
-                f"activation must be one of {', '.join(ACTIVATIONS)}, got {self.activation!r}"
-            )
+            self._check_expression()
         if self.affine and self.shift:
             raise TemplateError("a shift without a scale and both of them cannot follow a sum")
         if not abs(self.alpha) <= _LARGEST:
             raise TemplateError(f"alpha must be a finite float32, got {self.alpha!r}")
+
+    def _check_expression(self) -> None:
+        known = ", ".join(ACTIVATIONS)
+        try:
+            made = Expression(self.activation, ("a",))
+        except TemplateError as error:
+            raise TemplateError(
+                f"activation must be one of {known}, or an expression of a, got "
+                f"{self.activation!r}: {error}"
+            ) from None
+        if not made.reads("a"):
+            raise TemplateError(
+                f"activation must be one of {known}, or an expression of a, got "
+                f"{self.activation!r}, which does not read a"
+            )
+
+    @property
+    def number(self) -> int:
+        """The activation as kernels get it."""
+        named = self.activation in ACTIVATIONS
+        return ACTIVATIONS.index(self.activation) if named else len(ACTIVATIONS)
+
+    @property
+    def has_powers(self) -> bool:
+        """Whether the activation has exponentials, which take several instructions."""
+        text = self.activation
+        if text in ACTIVATIONS:
+            return text in ("gelu", "gelu_tanh", "silu")
+        return any(f"{name}(" in text for name in ("exp", "tanh", "sigmoid", "erf", "gelu"))
 
     def arguments(
         self, channels: int, result: tuple[int, ...], dtype: str = "float32"
@@ -112,15 +135,25 @@ class Epilogue:
             "bias": self.bias,
             "residual": self.residual,
             "affine": self.affine,
-            "activation": ACTIVATIONS.index("gelu" if by_tanh else self.activation),
+            "activation": ACTIVATIONS.index("gelu") if by_tanh else self.number,
             # Left out unless set, so that older kernel texts stay the same.
             **{name: 1 for name in ("kept", "shift") if getattr(self, name)},
             **({"erf_by_tanh": 1} if by_tanh else {}),
         }
 
-    def factor(self) -> dict[str, str]:
-        """Return the definition of ``alpha``, where it is not 1."""
-        return {} if self.alpha == 1 else {"ALPHA": f"{float(self.alpha)!r}f"}
+    def texts(self, dtype: str = "float32") -> dict[str, int | str]:
+        """Return the definitions of ``alpha``, if not 1, and of an activation without a name.
+
+        Args:
+            dtype: of the results.
+        """
+        made: dict[str, int | str] = {}
+        if self.alpha != 1:
+            made["ALPHA"] = f"{float(self.alpha)!r}f"
+        if self.activation not in ACTIVATIONS:
+            made["ACTIVATION_FUNCTION"] = Expression(self.activation, ("a",)).text_in(CUDA)
+            made["FAST_FUNCTIONS"] = int(dtype in ("float16", "bfloat16"))
+        return made
 
     def apply(self, sums: Array, others: tuple[Array, ...], channel: int) -> Array:
         """Return the result for ``sums``; ``channel`` is the axis of their channels."""

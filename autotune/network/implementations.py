@@ -113,7 +113,7 @@ class Implementation:
         serves = (
             self._has(self.layouts, layer.layout)
             and (self.dtypes is None or layer.dtypes <= self.dtypes)
-            and layer.epilogue.activation in self.activations
+            and layer.epilogue.kind_of_activation in self.activations
             and (self.keeps or not layer.epilogue.kept)
         )
         return self.matcher(layer) if serves else None
@@ -153,7 +153,8 @@ def implements(
         layouts: supported layouts of the data, such as ``["NCHW"]``; by default all.
         dtypes: supported types of operands and results; by default all.
         activations: supported activations: some of ``"none"``, ``"relu"``, ``"relu6"``,
-            ``"silu"``, ``"gelu"`` and ``"gelu_tanh"``. The matcher is not called for others.
+            ``"silu"``, ``"gelu"``, ``"gelu_tanh"`` and ``"expression"``, which stands for any
+            other function of one number. The matcher is not called for others.
         keeps: whether the template can write the two results of a layer with `Epilogue.kept`;
             otherwise the matcher is not called for such layers.
     """

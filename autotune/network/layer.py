@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from autotune.graph import Constant, Node, Operator, Pattern, TensorType, Value, ops
 from autotune.graph.fuse import FusedFunction
 from autotune.graph.passes import channels, vector_axis
+from autotune.network.expressions import function_of_one
 from autotune.target import Target
+
+# Activations that have a name; all others are expressions.
+NAMED = ("none", "relu", "relu6", "silu", "gelu", "gelu_tanh")
 
 
 @dataclass(frozen=True)
@@ -20,7 +25,8 @@ class Epilogue:
         bias, scale, shift: one number per channel, or None.
         residual: a tensor of the result's shape, or None.
         activation: ``"none"``, ``"relu"``, ``"relu6"`` (which limits to 0 .. 6), ``"silu"``,
-            ``"gelu"`` or its approximation ``"gelu_tanh"``.
+            ``"gelu"`` or its approximation ``"gelu_tanh"``; any other function of one number as an
+            expression of ``a``, such as ``"(a * sigmoid(a))"``.
         kept: whether the sum before scale, shift and activation is a result too, the first of two.
     """
 
@@ -35,6 +41,11 @@ class Epilogue:
     def relu(self) -> bool:
         """Whether negative numbers become 0, and nothing else is done to them."""
         return self.activation == "relu"
+
+    @property
+    def kind_of_activation(self) -> str:
+        """The activation's name, or ``"expression"``."""
+        return self.activation if self.activation in NAMED else "expression"
 
     @property
     def shifts(self) -> bool:
@@ -159,7 +170,12 @@ def layers_of(function: FusedFunction, target: Target) -> list[tuple[int, Layer]
     known = frozenset(own for own, value in pairs if isinstance(value, Constant))
     value, epilogue = anchor.output, Epilogue()
     found = [(1, Layer(anchor.op, anchor.inputs, value.type, epilogue, target, known))]
+    whole: list[tuple[int, Layer]] = []
     for count, node in enumerate(nodes[1:], start=2):
+        activated = _activated(function, nodes[count - 1 :], value, epilogue)
+        if activated is not None and not whole:
+            layer = replace(found[-1][1], epilogue=activated)
+            whole = [(len(nodes), layer)]
         others = [each for each in node.inputs if each is not value]
         if not given.issuperset(others) or len(node.outputs) != 1:
             break
@@ -169,4 +185,21 @@ def layers_of(function: FusedFunction, target: Target) -> list[tuple[int, Layer]
             break
         value, epilogue = node.output, following
         found.append((count, Layer(anchor.op, anchor.inputs, value.type, epilogue, target, known)))
-    return found[::-1]
+    return whole + found[::-1]
+
+
+def _activated(
+    function: FusedFunction, nodes: Sequence[Node], value: Value, epilogue: Epilogue
+) -> Epilogue | None:
+    """Return the epilogue followed by all nodes that are left, as an activation; None if not one.
+
+    One that has a name is left to `Epilogue.followed_by`, and what is kept is no activation's.
+    """
+    outputs = function.graph.outputs
+    several = len(outputs) > 1 or outputs[0].type != value.type
+    if several or epilogue.kept or epilogue.activation != "none":
+        return None
+    if len(nodes) == 1 and _activation_of(nodes[0].op):
+        return None
+    text = function_of_one(nodes, value)
+    return replace(epilogue, activation=text) if text else None

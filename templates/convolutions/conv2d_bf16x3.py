@@ -145,7 +145,7 @@ class PiecesTiling:
         cells, taps = (
             ", ".join(str(each) for each in column) for column in zip(*groups, strict=True)
         )
-        return {**knobs, "GROUP_CELLS": cells, "GROUP_TAPS": taps}
+        return {**knobs, **s.epilogue.texts(), "GROUP_CELLS": cells, "GROUP_TAPS": taps}
 
 
 def tiled(shape: Conv2d) -> Conv2d:

@@ -131,8 +131,9 @@ class ConvTiling:
             blocks = common.ceil_div(out_size, 128 * common.widest(out_size))
             calls.append(call("conv2d_nchw_reduce", ["partial", *names[2:]], blocks, 128))
         parts = (c["split"], out_size) if two else None
+        knobs = {**self.defines(), **s.epilogue.texts()}
         return common.cuda_kernel(
-            self.whole, ["epilogue.h", "conv2d_nchw.cu"], self.defines(), calls, parts
+            self.whole, ["epilogue.h", "conv2d_nchw.cu"], knobs, calls, parts
         )
 
 

@@ -23,7 +23,6 @@ from autotune import SourceKernel, Target, call, workspace
 from autotune.errors import TemplateError
 
 from .. import choices, common, tensor_map
-from ..epilogue import ACTIVATIONS
 from ..products.gemm_shape import HALVES, Product, first_names, result_name
 from ..products.gemm_tma_form import HALO, KNOB
 from ..products.gemm_tma_tiling import widths
@@ -247,7 +246,7 @@ def kernel(
         tap_run=implicit_gemm_tma.tap_run(shape), tf32=0, int8=0,
         bfloat16=shape.dtype == "bfloat16", element=1 + HALVES.index(shape.dtype),
     )  # fmt: skip
-    last = {"LAST": ACTIVATIONS.index(shape.epilogue.activation), "ACTIVATION": 0}
+    last = {"LAST": shape.epilogue.number, "ACTIVATION": 0}
     defines = {**sizes, **maps, **shape.operands(), **product_text(tiling.tile_n), **last}
     blocks = tiling.blocks(HOPPER)
     run = call("conv2d_halo", names, blocks, tiling.threads, tiling.shared_bytes)

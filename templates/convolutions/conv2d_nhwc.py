@@ -140,7 +140,7 @@ class Conv2dNhwc:
                 dy=w.dilation[0], dx=w.dilation[1],
             ),
             **defines(**self.epilogue.defines()),
-            **self.epilogue.factor(),
+            **self.epilogue.texts(self.dtype),
         }  # fmt: skip
 
     def reference(self) -> Callable[..., Array]:

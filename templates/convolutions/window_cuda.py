@@ -15,7 +15,7 @@ from functools import partial
 from autotune import SourceKernel, Target, call
 
 from .. import choices, common
-from ..epilogue import ACTIVATIONS, Epilogue
+from ..epilogue import Epilogue
 from .window_shape import INT32_MAX, KINDS, TYPES, Depthwise, Pool
 
 Shape = Depthwise | Pool
@@ -40,7 +40,7 @@ REGISTERS, MOST_REGISTERS = 65536, 248
 def activated_last(epilogue: Epilogue, dtype: str) -> Mapping[str, int]:
     """Return the parameters of an epilogue whose activation is that of ``activations.h``."""
     begins = replace(epilogue, activation="none").defines()
-    last = ACTIVATIONS.index(epilogue.activation)
+    last = epilogue.number
     return {**begins, "last": last, "tf32": dtype == "float32", "bfloat16": dtype == "bfloat16"}
 
 
@@ -191,7 +191,8 @@ class WindowTiling:
         names = ["data", weight, *s.epilogue.names("data"), "out"]
         calls = [call("windows", names, self.grid, self.block)]
         texts = INTEGER_TEXTS if s.dtype == "int8" else TEXTS
-        return common.cuda_kernel(s, texts, self.defines(), calls)
+        knobs = {**self.defines(), **s.epilogue.texts(s.dtype)}
+        return common.cuda_kernel(s, texts, knobs, calls)
 
 
 def candidates(shape: Shape) -> dict[str, list[int]]:
@@ -278,7 +279,7 @@ def _instructions(tiling: WindowTiling) -> float:
     """Return about how many instructions a thread executes; all loops are unrolled."""
     shape, halves = tiling.shape, tiling.shape.element_bytes < 4
     kind = shape.kind if isinstance(shape, Pool) else "depthwise"
-    exact = shape.epilogue.activation == "silu" and not halves
+    exact = shape.epilogue.has_powers and not halves
     average = kind == "avg"
     each = 4 * halves + 35 * exact + 12 * average + 4 * shape.epilogue.residual
     pixels = tiling.choice["lines"] * tiling.choice["pixels"]

@@ -218,7 +218,7 @@ def kernel(shape: Winograd, choice: Mapping[str, int]) -> SourceKernel:
         workspace("products", (shape.alpha**2, outputs)),
     ]
     defines = _defines(shape)
-    before = [common.text(name) for name in common.replaced_functions(defines)]
+    before = [common.text(name) for name in common.activation_texts(defines)]
     return replace(
         source,
         name="winograd_in",
@@ -241,7 +241,7 @@ def _defines(shape: Winograd) -> dict[str, int | str]:
             py=shape.padding[0], px=shape.padding[1], out_tile=shape.tile, in_tile=shape.alpha,
             tiles_y=down, tiles_x=across, nhwc=shape.layout == "NHWC", **shape.epilogue.defines(),
         ),
-        **shape.epilogue.factor(),
+        **shape.epilogue.texts(),
         "DATA_MATRIX": _c_array(b),
         "OUT_MATRIX": _c_array(a),
     }  # fmt: skip

@@ -50,7 +50,8 @@ def kernel(shape: Elementwise, choice: Mapping[str, int]) -> SourceKernel:
     each = choice["threads"] * choice["vec"] * choice["unroll"]
     blocks = common.ceil_div(shape.outputs, each)
     calls = [call("elementwise", [*names, "out"], blocks, choice["threads"])]
-    return common.cuda_kernel(shape, ["elements.h", "elementwise.cu"], knobs, calls)
+    texts = ["maximum.h", "functions.h", "elements.h", "elementwise.cu"]
+    return common.cuda_kernel(shape, texts, {**knobs, "FAST_FUNCTIONS": 0}, calls)
 
 
 def candidates(shape: Elementwise) -> dict[str, list[int]]:

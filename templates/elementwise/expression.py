@@ -17,7 +17,6 @@ import numpy as np
 from autotune.errors import TemplateError
 
 from ..common import Array
-from ..epilogue import activated
 
 Values = Mapping[str, Array]
 
@@ -26,6 +25,14 @@ def _erf(x: Array) -> Array:
     from scipy.special import erf  # scipy takes half a second to load
 
     values: Array = erf(x)
+    return values
+
+
+def normal_cdf(x: Array) -> Array:
+    """Return the distribution function of the standard normal distribution."""
+    from scipy.special import ndtr  # scipy takes half a second to load
+
+    values: Array = ndtr(x)
     return values
 
 
@@ -42,11 +49,11 @@ FUNCTIONS: dict[str, tuple[int, str, Callable[..., Any]]] = {
     "abs": (1, "fabsf", np.abs),
     "floor": (1, "floorf", np.floor),
     "ceil": (1, "ceilf", np.ceil),
-    "sigmoid": (1, "sigmoid", lambda x: 1 / (1 + np.exp(-x))),
-    "relu": (1, "relu", lambda x: np.maximum(x, 0)),
-    "gelu": (1, "gelu", lambda x: activated(x, "gelu")),
-    "max": (2, "fmaxf", np.maximum),
-    "min": (2, "fminf", np.minimum),
+    "sigmoid": (1, "sigmoid_of", lambda x: 1 / (1 + np.exp(-x))),
+    "relu": (1, "relu_of", lambda x: np.maximum(x, 0)),
+    "gelu": (1, "gelu_of", lambda x: x * normal_cdf(x)),
+    "max": (2, "larger", np.maximum),
+    "min": (2, "smaller", np.minimum),
     "pow": (2, "powf", np.power),
 }
 _BINARY: dict[type[ast.operator], tuple[str, Callable[..., Any]]] = {
@@ -84,8 +91,8 @@ C = Dialect(
         **CUDA.functions,
         **{name: f"{name}_f32" for name in _VECTORISED},
         "rsqrt": "rsqrt",
-        "max": "larger",
-        "min": "smaller",
+        "relu": "relu",
+        "gelu": "gelu",
     },
     "select_f32({}, {}, {})",
 )
@@ -115,6 +122,10 @@ class Expression:
             if not level:
                 return
         raise TemplateError(f"elementwise: {self.text[:60]!r}... is nested too deeply")
+
+    def reads(self, name: str) -> bool:
+        """Return whether an operand occurs in the expression."""
+        return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(self.tree))
 
     def _refuse(self, node: ast.AST, expected: str) -> TemplateError:
         return TemplateError(

@@ -23,16 +23,6 @@ __device__ __forceinline__ float inverse(float x) {
 
 constexpr float LOG2_E = 1.44269504f;
 
-__device__ __forceinline__ float positive_part(float x) {
-#ifdef AUTOTUNE_EMULATE
-  return x < 0.0f ? 0.0f : x;
-#else
-  float part;
-  asm("max.NaN.f32 %0, %1, 0f00000000;" : "=f"(part) : "f"(x));
-  return part;
-#endif
-}
-
 // GELU is x times the standard normal distribution function, whose value at -|x| is computed as a power of two with a
 // polynomial as its exponent. The polynomial's error is at most 5e-5 for float16 (2e-4 for bfloat16) in the range where
 // results are not rounded to 0.
@@ -51,7 +41,7 @@ __device__ __forceinline__ float gelu(float x) {
   power = fmaf(fmaf(power, away, -0.460770569f), away, -1.15039609f);
   power = fmaf(power, away, -1.00004898f);
 #endif
-  return fmaf(-away, exp2_approx(power), positive_part(x));
+  return fmaf(-away, exp2_approx(power), larger(x, 0.0f));
 }
 
 __device__ __forceinline__ float silu(float x) { return x * inverse(1.0f + exp2_approx(-LOG2_E * x)); }
@@ -63,15 +53,17 @@ __device__ __forceinline__ float gelu_by_tanh(float x) {
 
 __device__ __forceinline__ float last_step(float x) {
 #if LAST == 1
-  return fmaxf(x, 0.0f);
+  return larger(x, 0.0f);
 #elif LAST == 2
-  return fminf(fmaxf(x, 0.0f), 6.0f);
+  return smaller(larger(x, 0.0f), 6.0f);
 #elif LAST == 3
   return silu(x);
 #elif LAST == 4
   return gelu(x);
 #elif LAST == 5
   return gelu_by_tanh(x);
+#elif LAST == 6
+  return activation_function(x);
 #else
   return x;
 #endif

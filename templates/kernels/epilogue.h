@@ -33,13 +33,15 @@ struct EpilogueArgs {
 
 __device__ __forceinline__ float activated(float x) {
 #if ACTIVATION == 1  // relu
-  return fmaxf(x, 0.0f);
+  return larger(x, 0.0f);
 #elif ACTIVATION == 2  // relu6
-  return fminf(fmaxf(x, 0.0f), 6.0f);
+  return smaller(larger(x, 0.0f), 6.0f);
 #elif ACTIVATION == 3  // silu
   return x / (1.0f + expf(-x));
 #elif ACTIVATION == 4  // gelu
   return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
+#elif ACTIVATION == 6  // an expression
+  return activation_function(x);
 #else
   return x;
 #endif

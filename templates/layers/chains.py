@@ -6,21 +6,18 @@ transpose between reshapes is one of data that is seen in another shape.
 
 from __future__ import annotations
 
-import math
-import re
 import string
 from functools import partial
 
-from autotune.graph import Constant, Operator, Pattern, Value, ops
+from autotune.graph import Pattern, Value, ops
 from autotune.graph.fuse import FusedFunction
+from autotune.network.expressions import text_of_node
 from autotune.network.implementations import Offer, implements_whole
 
 from ..data_movement.transpose_shape import ELEMENT_BYTES
 from .cuda import FLOAT32, FLOATS, transposition
-from .elementwise import MANY, expression, text_of
+from .elementwise import MANY, expression
 
-# Letters of an expression, in which an array that is read several times is repeated.
-_LONGEST = 2000
 DTYPES = {"cuda": FLOATS, "cpu": FLOAT32}
 _SEEN_ANEW = (ops.Reshape, ops.BatchFlatten, ops.ExpandDims, ops.Squeeze)
 
@@ -38,35 +35,11 @@ def chain(kind: str, function: FusedFunction) -> Offer | None:
         return None
     texts: dict[Value, str] = dict(zip(graph.inputs, string.ascii_lowercase, strict=False))
     for node in nodes:
-        parts = [texts.get(each) or _number(each) for each in node.inputs]
-        texts[node.output] = _text(node.op, [each for each in parts if each])
-        if not texts[node.output] or len(texts[node.output]) > _LONGEST:
+        texts[node.output] = text_of_node(node, texts)
+        if not texts[node.output]:
             return None
     shapes = [each.shape for each in graph.inputs]
     return expression(kind, texts[result], shapes, result.type, graph.inputs)
-
-
-def _number(value: Value) -> str:
-    """Return a constant without dimensions as text, if it is a plain number."""
-    if not isinstance(value, Constant) or not value.is_scalar:
-        return ""
-    number = float(value.array)
-    return f"({number!r})" if math.isfinite(number) else ""
-
-
-def _text(op: Operator, parts: list[str]) -> str:
-    """Return the expression of an operator applied to others; nothing where there is none."""
-    text = text_of(op)
-    if text is None or isinstance(op, ops.BiasAdd | ops.Prelu):
-        return ""
-    names = dict(zip("abc", parts, strict=False))
-    words = [names.get(word, word) for word in _words(text)]
-    return f"({''.join(words)})"
-
-
-def _words(text: str) -> list[str]:
-    """Return an expression in pieces, of which names and numbers are whole ones."""
-    return re.findall(r"\w+|\W", text)
 
 
 def transpose(kind: str, function: FusedFunction) -> Offer | None:

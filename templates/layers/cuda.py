@@ -15,7 +15,7 @@ from autotune.network.layer import Epilogue, Layer
 from ..convolutions.window_cpu import ACTIVATIONS as CPU_ACTIVATIONS
 from ..data_movement.take_cuda import INDICES, TakeRows
 from ..data_movement.transpose_shape import ELEMENT_BYTES, Transpose
-from ..epilogue import ACTIVATIONS as ACTIVATIONS
+from ..epilogue import ACTIVATIONS as NAMED
 from ..rows.number_types import STORED, WHOLE
 from ..rows.reduction_shape import Reduction
 
@@ -23,6 +23,8 @@ FLOAT32 = ("float32",)
 FLOATS = ("float32", "float16", "bfloat16")
 IMAGES = ("NCHW", "NHWC")
 VOLUMES = ("NCDHW", "NDHWC")
+# Of all kernels for a GPU that have an epilogue.
+ACTIVATIONS = (*NAMED, "expression")
 
 
 def given(epilogue: Epilogue) -> tuple[Any, ...]:

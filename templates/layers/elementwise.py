@@ -7,12 +7,12 @@ of float32, has the widest vectors, and whole tasks for threads.
 
 from __future__ import annotations
 
-import math
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
-from autotune.graph import OPERATORS, Operator, TensorType, Value, ops
+from autotune.graph import OPERATORS, TensorType, Value, ops
+from autotune.network.expressions import TEXTS, WRITTEN, text_of
 from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
 
@@ -22,67 +22,6 @@ from .cuda import FLOAT32, FLOATS, takes
 # Elements from which on it is worth trying. Of sums of two arrays of float32 on an H200 it took
 # 1.05 of the time of the rule with 2**16 elements, 0.91 with 2**17, 0.73 with 2**18.
 MANY = 2**17
-# What an expression writes as a call of the same name.
-_CALLS = (
-    "exp",
-    "log",
-    "sqrt",
-    "rsqrt",
-    "tanh",
-    "sigmoid",
-    "erf",
-    "sin",
-    "cos",
-    "floor",
-    "ceil",
-    "abs",
-)
-# By operator: the expression, of operands a, b and c.
-_TEXTS: dict[str, str] = {
-    **{name: f"{name}(a)" for name in _CALLS},
-    "negative": "-a",
-    "copy": "a",
-    "nn.relu": "relu(a)",
-    "nn.silu": "a * sigmoid(a)",
-    "add": "a + b",
-    "subtract": "a - b",
-    "multiply": "a * b",
-    "divide": "a / b",
-    "power": "a ** b",
-    "maximum": "max(a, b)",
-    "minimum": "min(a, b)",
-    "nn.bias_add": "a + b",
-    "nn.prelu": "where(a > 0, a, a * b)",
-    "where": "where(abs(a) > 0, b, c)",
-}
-
-
-def _leaky(op: Operator) -> str:
-    assert isinstance(op, ops.LeakyRelu)
-    return f"where(a > 0, a, a * {op.alpha!r})"
-
-
-def _clip(op: Operator) -> str:
-    assert isinstance(op, ops.Clip)
-    least = "a" if op.a_max == math.inf else f"min(a, {op.a_max!r})"
-    return least if op.a_min == -math.inf else f"max({least}, {op.a_min!r})"
-
-
-def _gelu(op: Operator) -> str:
-    assert isinstance(op, ops.Gelu)
-    by_tanh = f"a * sigmoid({2 * math.sqrt(2 / math.pi)!r} * a * (1 + 0.044715 * a * a))"
-    return by_tanh if op.approximate == "tanh" else "gelu(a)"
-
-
-# Those whose expressions depend on attributes.
-_WRITTEN: dict[str, Callable[[Operator], str]] = {
-    "nn.leaky_relu": _leaky, "clip": _clip, "nn.gelu": _gelu,
-}  # fmt: skip
-
-
-def text_of(op: Operator) -> str | None:
-    """Return the expression of operands a, b and c that an operator is; None where it is none."""
-    return _WRITTEN[op.name](op) if op.name in _WRITTEN else _TEXTS.get(op.name)
 
 
 def expression(
@@ -112,7 +51,7 @@ def elementwise(kind: str, layer: Layer) -> Offer | None:
     return expression(kind, text, shapes, result, layer.inputs)
 
 
-for _name in (*_TEXTS, *_WRITTEN):
+for _name in (*TEXTS, *WRITTEN):
     assert _name in OPERATORS, _name
     implements(_name, "cuda", "elementwise.cuda", dtypes=FLOATS)(partial(elementwise, "cuda"))
     implements(_name, "cpu", "elementwise.cpu", dtypes=FLOAT32)(partial(elementwise, "cpu"))

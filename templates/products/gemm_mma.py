@@ -22,7 +22,6 @@ from autotune import SourceKernel, Target, call
 from autotune.errors import TemplateError
 
 from .. import common
-from ..epilogue import ACTIVATIONS
 from .gemm_shape import HALVES, TF32, Product, first_names, result_name
 
 # Types of operands.
@@ -160,7 +159,7 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     ends = occupied.waves * occupied.together * (50 + tiling.tile_m / 4)
     if shape.gathers:
         ends += GATHERING_BLOCK * common.ceil_div(blocks, occupied.multiprocessors)
-    if shape.epilogue.activation in ("gelu", "gelu_tanh", "silu"):
+    if shape.epilogue.has_powers:
         results = tiling.tile_m * tiling.tile_n
         shared = max(occupied.together / 128, 2.3 / tiling.threads)
         ends += 6 * occupied.waves * results * shared
@@ -242,7 +241,7 @@ def kernel(
     if integers and (shape.transpose_a or not shape.transpose_b):
         texts.append("mma_int8_across.h")
     # Activations have a text of their own, shorter for 16-bit floats.
-    last = {"LAST": ACTIVATIONS.index(shape.epilogue.activation), "ACTIVATION": 0}
+    last = {"LAST": shape.epilogue.number, "ACTIVATION": 0}
     defines = {**_defines(shape, tiling, c, asked), **shape.operands(), **halves, **last}
     return common.cuda_kernel(
         asked,

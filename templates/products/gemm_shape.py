@@ -221,7 +221,7 @@ class Gemm:
                 follows=self.epilogue != Epilogue(),
             ),
             **defines(**self.epilogue.defines()),
-            **self.epilogue.factor(),
+            **self.epilogue.texts(self.dtype),
         }  # fmt: skip
 
     def reference(self) -> Callable[..., Array]:

@@ -17,7 +17,6 @@ from functools import lru_cache, partial
 from autotune import SourceKernel, Target, call
 
 from .. import choices, common
-from ..epilogue import ACTIVATIONS
 from . import gemm_padded, gemm_tma
 from .gemm_shape import HALVES, Gemm, first_names, result_name
 from .gemm_wgmma import has_wgmma
@@ -216,7 +215,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     texts = ["elements.h", "epilogue.h", "operands.h"]
     if s.dtype in HALVES:  # activations have a text of their own, faster for 16-bit floats
         texts += ["exp2.h", "activations.h"]
-        last = ACTIVATIONS.index(s.epilogue.activation)
+        last = s.epilogue.number
         element |= {**common.defines(tf32=0, bfloat16=s.dtype == "bfloat16"), "LAST": last}
         element |= {"ACTIVATION": 0}
     defines = {**sizes, **shape.operands(), **element}

@@ -107,7 +107,7 @@ def _writing_cycles(tiling: TmaTiling, strips: bool) -> float:
         columns, whole = tiling.shape.n, tiling.choice["split"] == 1
         each += (1.2 if columns % 2 else 0.15 * (columns % 8 > 0)) * (1 - swapped) * whole
     if epilogue != Epilogue(alpha=epilogue.alpha):
-        each += (8 + 8 * (epilogue.activation in ("gelu", "gelu_tanh", "silu"))) / 64
+        each += (8 + 8 * (epilogue.has_powers)) / 64
     # Where warpgroups multiply one after another, the others store meanwhile.
     cycles: float = results * each / common.pick(tiling.ordered > 0, tiling.tile_warpgroups, 1)
     return cycles

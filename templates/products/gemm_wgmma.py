@@ -31,7 +31,7 @@ from autotune import SourceKernel, Target, call
 from autotune.errors import TemplateError
 
 from .. import common
-from ..epilogue import ACTIVATIONS, Epilogue
+from ..epilogue import Epilogue
 from .gemm_mma import item_bytes
 from .gemm_shape import HALVES, TF32, Product, first_names, result_name
 
@@ -117,7 +117,7 @@ def begin_and_end(epilogue: Epilogue, whole: bool = True) -> dict[str, int]:
     """
     first = whole and epilogue.bias and epilogue.alpha == 1
     begins = {"BIAS_FIRST": int(first), **({"BIAS": 0} if first else {})}
-    return {**begins, "LAST": ACTIVATIONS.index(epilogue.activation), "ACTIVATION": 0}
+    return {**begins, "LAST": epilogue.number, "ACTIVATION": 0}
 
 
 def refusal(shape: Product) -> str | None:
@@ -224,7 +224,7 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
         # A warp that is alone on its scheduler waits for its own results: on an H200 GELU of 128
         # x 192 sums took 2.6 us in four warps, and 1.2 in eight, or in two blocks of four.
         alone = tiling.consumer_warpgroups * together == 1 or shape.dtype not in HALVES
-        powers = shape.epilogue.activation in ("gelu", "gelu_tanh", "silu")
+        powers = shape.epilogue.has_powers
         instructions = 8 + (24 if alone else 10) * powers
         epilogue = tiling.tile_m * tiling.tile_n * instructions / 128 * together
     return waves * (work + 3000 + reducing + epilogue)

@@ -145,7 +145,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
         **common.defines(m=shape.m, n=shape.n, k=shape.k, threads=tiling.threads, **choice),
         **common.defines(element=list(DTYPES).index(shape.dtype), **shape.epilogue.defines()),
         **common.defines(follows=shape.epilogue != Epilogue()),
-        **shape.epilogue.factor(),
+        **shape.epilogue.texts(shape.dtype),
     }
     names = [*first_names(shape), result_name(shape)]
     calls = [call("matvec", names, tiling.blocks, tiling.threads)]

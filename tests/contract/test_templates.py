@@ -223,6 +223,34 @@ def test_gelu_by_tanh_is_as_near_to_its_reference_as_rounding_lets_it(name):
     np.testing.assert_allclose(arrays[-1], _wanted(made, arrays[:-1]), atol=2e-5)
 
 
+HARD_SWISH = "a * min(max(a + 3.0, 0.0), 6.0) / 6.0"
+AS_EXPRESSIONS = {
+    "conv2d_nchw.cuda": ({}, HARD_SWISH),
+    "depthwise_conv2d.cuda": ({"dtype": "float16"}, f"sigmoid(a) * ({HARD_SWISH})"),
+    "gemm.cuda": ({"dtype": "float16"}, HARD_SWISH),
+    "matvec.cuda": ({"dtype": "float32"}, "a * tanh(log(1.0 + exp(a)))"),
+    "winograd_conv2d.cuda": ({}, "relu(a) + gelu(a)"),
+}
+
+
+@pytest.mark.parametrize("name", AS_EXPRESSIONS)
+def test_an_activation_may_be_an_expression_and_relu_keeps_nan(name):
+    given, expression = AS_EXPRESSIONS[name]
+    every = {each.name: each.default for each in parameters(name)}
+    every |= dict(zip(every, small(name), strict=False)) | given
+    for activation in (expression, "relu", "relu6"):
+        task = create(name, list((every | {"activation": activation}).values()), "cuda -emulate")
+        made, rng = task.instantiate(task.default()), np.random.default_rng(0)
+        module = autotune.build(made, target=task.target)
+        arrays = [_array(a, rng) for a in module.kernel.args]
+        arrays[0].flat[0] = np.nan
+        module(*arrays)
+        want = _wanted(made, arrays[:-1])
+        got = arrays[-1].astype("float64")
+        assert 0 < np.isnan(want).sum() < want.size
+        np.testing.assert_allclose(got, want, atol=2e-2 if given else 1e-5, rtol=2e-3)
+
+
 def _is_quick(kernel):
     return all(call.launch.threads <= 256 for call in kernel.calls)
 

@@ -82,4 +82,10 @@ def test_an_activation_and_a_residual_sum_follow_their_product_at_once():
     seen = apply(ops.Reshape((2, 5, 8)), apply(ops.Dense(), rows, w))
     total = apply(ops.Add(), x, apply(ops.Gelu(), seen))
     changed = eliminate_common(reshapes_last(Graph.of(total)))
-    assert [node.op.name for node in changed.nodes] == ["reshape", "nn.dense", "nn.gelu", "add", "reshape"]
+    assert [node.op.name for node in changed.nodes] == [
+        "reshape",
+        "nn.dense",
+        "nn.gelu",
+        "add",
+        "reshape",
+    ]

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from autotune.templates.epilogue import activated as applied
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -234,11 +235,6 @@ STEPS = {
     "multiply": lambda x: apply(ops.Multiply(), constant(x.shape[1], 1, 1), x),
     "residual": lambda x: apply(ops.Add(), constant(*x.shape), x),
 }
-ACTIVATIONS = {
-    "none": lambda x: x,
-    "relu": lambda x: np.maximum(x, 0),
-    "relu6": lambda x: np.clip(x, 0, 6),
-}
 
 
 @settings(max_examples=150, deadline=None)
@@ -258,7 +254,7 @@ def test_an_epilogue_computes_what_its_operators_do_in_their_order(names, read_t
         epilogue = layer.epilogue
         before = sums + arrays[epilogue.bias] + arrays[epilogue.residual]
         scaled = before if epilogue.scale is None else before * arrays[epilogue.scale]
-        got = ACTIVATIONS[epilogue.activation](scaled + arrays[epilogue.shift])
+        got = applied(scaled + arrays[epilogue.shift], epilogue.activation)
         np.testing.assert_allclose(got, want, atol=1e-12)
         if epilogue.kept:
             np.testing.assert_allclose(before, first, atol=1e-12)

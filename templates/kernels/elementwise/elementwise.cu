@@ -8,12 +8,6 @@ typedef unsigned Index;
 typedef size_t Index;
 #endif
 
-__device__ __forceinline__ float sigmoid(float v) { return 1.0f / (1.0f + expf(-v)); }
-__device__ __forceinline__ float relu(float v) { return fmaxf(v, 0.0f); }
-__device__ __forceinline__ float gelu(float v) {
-  return 0.5f * v * (1.0f + erff(v * 0.70710678118654752f));
-}
-
 // Loads VEC neighbours, or one element that is broadcast.
 __device__ __forceinline__ void load_each(float (&to)[VEC], const Element* from) {
   load_elements<VEC>(to, from);
