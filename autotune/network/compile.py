@@ -20,6 +20,8 @@ from autotune.graph.passes import (
     channels_last,
     compose,
     eliminate_common,
+    fold_constant,
+    fold_scale_backward,
     merge_products,
     reshapes_last,
     slices_first,
@@ -151,7 +153,9 @@ def simplify_graph(
         simpler = channels_last(simpler, served)
         simpler = compose(slices_first(simpler), served)
         simpler = merge_products(simpler) if target.backend.on_gpu else simpler
-        simpler = eliminate_common(reshapes_last(simpler))
+        # Where a transpose was between a product and a scale, these meet only now.
+        simpler = fold_constant(fold_scale_backward(reshapes_last(simpler)))
+        simpler = eliminate_common(simpler)
     check_computable(simpler)
     return simpler
 

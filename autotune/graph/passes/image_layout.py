@@ -119,15 +119,23 @@ class _Conversion:
         """Return what a node becomes; None if it stays."""
         if self.turns(node):
             return self._back(self._layer(node, inputs), node)
-        if isinstance(node.op, ops.Transpose) and inputs[0] in self.turned:
-            order = node.op.order(_RANK)
-            return _transposed(self.turned[inputs[0]], [self.back[i] for i in order], node)
+        if isinstance(node.op, ops.Transpose):
+            return self._transpose(node, node.op, inputs[0])
         if not any(value in self.turned for value in inputs) or len(node.outputs) > 1:
             return None
         if isinstance(node.op, ops.Reduction) and not node.op.keepdims:
             return self._reduced(node, node.op, self.turned[inputs[0]])
         result = self._between(node, inputs)
         return None if result is None else self._back(result, node)
+
+    def _transpose(self, node: Node, op: ops.Transpose, value: Value) -> Value | None:
+        """Return the transposition of turned images, or of what has the new layout already."""
+        order = op.order(value.type.ndim)
+        if value in self.turned:
+            return _transposed(self.turned[value], [self.back[i] for i in order], node)
+        if tuple(order) == self.back and value.dtype in self.dtypes:
+            return self._back(value, node)
+        return None
 
     def _back(self, result: Value, node: Node) -> Value:
         """Return a result in the old layout again, which may turn out to be unused."""
