@@ -85,10 +85,12 @@ class Constant(Value):
     Attributes:
         make: returns the values, in the shape and dtype of the type.
         name: name of the parameter that it was; may be empty.
+        node: what it was folded from: passes find quantised weights behind it.
     """
 
     make: Callable[[], Array] = field(repr=False)
     name: str = ""
+    node: Node | None = field(default=None, repr=False)
 
     @staticmethod
     def of(array: npt.ArrayLike, name: str = "", dtype: str | None = None) -> Constant:

@@ -22,6 +22,7 @@ from autotune.graph.passes import (
     eliminate_common,
     fold_constant,
     fold_scale_backward,
+    integer_layers,
     merge_products,
     reshapes_last,
     slices_first,
@@ -150,7 +151,7 @@ def simplify_graph(
     simpler = pipeline(graph, opt_level)
     if opt_level >= _COMPOSES and isinstance(pipeline, PassPipeline) and pipeline.composes:
         served = partial(serves, target=target)
-        simpler = channels_last(simpler, served)
+        simpler = channels_last(integer_layers(simpler, served), served)
         simpler = compose(slices_first(simpler), served)
         simpler = merge_products(simpler) if target.backend.on_gpu else simpler
         # Where a transpose was between a product and a scale, these meet only now.

@@ -22,6 +22,7 @@ from ..rows.rows_shape import Rows
 from . import chains as chains  # enters itself
 from . import elementwise as elementwise  # enters itself
 from . import products as products  # enters itself
+from . import quantised as quantised  # enters itself
 from . import rows as rows  # enters itself
 from . import winograd as winograd  # enters itself, before what is slower
 from .cuda import (

@@ -83,6 +83,8 @@ from autotune.graph.ops.pool import (
     MaxPool2d,
     Pool2d,
 )
+from autotune.graph.ops.quantise import Dequantize, Quantize
+from autotune.graph.ops.quantised_layers import QuantisedConv2d, QuantisedDense
 from autotune.graph.ops.reduce import Argmax, Argmin, Max, Mean, Min, Prod, Reduction, Sum
 from autotune.graph.ops.scan import Cumsum
 from autotune.graph.ops.shape import (
@@ -132,6 +134,7 @@ __all__ = [
     "Cosh",
     "Cumsum",
     "Dense",
+    "Dequantize",
     "Divide",
     "Dropout",
     "Elementwise",
@@ -184,6 +187,9 @@ __all__ = [
     "Power",
     "Prelu",
     "Prod",
+    "QuantisedConv2d",
+    "QuantisedDense",
+    "Quantize",
     "Reduction",
     "Relu",
     "Reshape",

@@ -233,8 +233,11 @@ class Where(Operator):
         return x
 
     def compute(self, *inputs: Tensor) -> Tensor:
-        """Choose."""
-        return topi.where(*inputs)
+        """Choose; numbers without dimensions may be expressions, which are no tensors."""
+        if all(isinstance(each, Tensor) for each in inputs):
+            return topi.where(*inputs)
+        parts = [each() if isinstance(each, Tensor) else each for each in inputs]
+        return define((), lambda: te.Select(parts[0], *parts[1:]), "T_where", tag.BROADCAST)
 
     def reference(self, *inputs: Array) -> Array:
         """Choose."""

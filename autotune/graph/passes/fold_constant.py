@@ -33,7 +33,8 @@ def folded(node: Node, inputs: list[Constant], index: int = 0) -> Constant:
         return result
 
     name = next((value.name for value in inputs if value.name), "")
-    return Constant(node.outputs[index].type, make, name)
+    known = node if tuple(inputs) == node.inputs else Node(node.op, tuple(inputs), node.origin)
+    return Constant(node.outputs[index].type, make, name, known)
 
 
 def _wide(value: Constant) -> Array:

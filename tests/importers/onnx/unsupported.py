@@ -10,7 +10,7 @@ _NAMES = {
         bitcast_float64_to_int64 bitcast_int64_to_float64 bitcast_uint32_to_int32
         bitcast_2d_float32_to_int32 bitcast_int8_to_uint8 bitcast_scalar_float32_to_int32
         bitcast_uint16_to_int16 bitcast_bool_to_uint8 col2im col2im_strides col2im_pads
-        col2im_dilations col2im_5d convinteger_without_padding convinteger_with_padding
+        col2im_dilations col2im_5d
         cumprod_1d cumprod_1d_exclusive cumprod_1d_reverse cumprod_1d_reverse_exclusive
         cumprod_2d_axis_0 cumprod_2d_axis_1 cumprod_2d_negative_axis cumprod_2d_int32
         cumprod_1d_int32_exclusive basic_deform_conv_with_padding
@@ -31,7 +31,7 @@ _NAMES = {
         image_decoder_decode_jpeg_grayscale image_decoder_decode_jpeg_bgr
         image_decoder_decode_jpeg2k_rgb image_decoder_decode_bmp_rgb
         image_decoder_decode_png_rgb image_decoder_decode_tiff_rgb image_decoder_decode_webp_rgb
-        image_decoder_decode_pnm_rgb matmulinteger maxunpool_export_without_output_shape
+        image_decoder_decode_pnm_rgb maxunpool_export_without_output_shape
         maxunpool_export_with_output_shape melweightmatrix nonmaxsuppression_suppress_by_IOU
         nonmaxsuppression_suppress_by_IOU_and_scores nonmaxsuppression_flipped_coordinates
         nonmaxsuppression_limit_output_size nonmaxsuppression_single_box
@@ -41,11 +41,9 @@ _NAMES = {
         optional_has_element_empty_no_input_name_tensor_input
         optional_has_element_empty_no_input_tensor_input
         optional_has_element_empty_no_input_name_optional_input
-        optional_has_element_empty_no_input_optional_input qlinearconv
-        qlinearmatmul_2D_uint8_float32 qlinearmatmul_3D_uint8_float32
-        qlinearmatmul_2D_uint8_float16 qlinearmatmul_3D_uint8_float16
-        qlinearmatmul_2D_int8_float32 qlinearmatmul_3D_int8_float32
-        qlinearmatmul_2D_int8_float16 qlinearmatmul_3D_int8_float16 reversesequence_time
+        optional_has_element_empty_no_input_optional_input
+
+        reversesequence_time
         reversesequence_batch roialign_aligned_false roialign_aligned_true roialign_mode_max
         tensorscatter tensorscatter_circular tensorscatter_3d
         tfidfvectorizer_tf_only_bigrams_skip0 tfidfvectorizer_tf_batch_onlybigrams_skip0
@@ -71,9 +69,9 @@ _NAMES = {
         reshape_allowzero_reordered shape_start_greater_than_end slice_start_out_of_bounds
         split_zero_size_splits_opset13 split_zero_size_splits_opset18 triu_zero tril_zero""",
     "Attributes and outputs that are not supported.": """
-        dequantizelinear_blocked einsum_batch_diagonal loop11
+        einsum_batch_diagonal loop11
         maxpool_with_argmax_2d_precomputed_pads maxpool_with_argmax_2d_precomputed_strides
-        quantizelinear_blocked_asymmetric quantizelinear_blocked_symmetric scan_sum""",
+        scan_sum""",
     "align_corners of a size with a fraction, which is cut off first, as in PyTorch.": """
         resize_downsample_scales_linear_align_corners
         resize_downsample_scales_cubic_align_corners""",

@@ -35,6 +35,7 @@ _FAMILIES = (
 CONVERTERS: Mapping[tuple[str, str], Converter] = {
     **{("", name): each for family in _FAMILIES for name, each in family.CONVERTERS.items()},
     **{("com.microsoft", name): each for name, each in vendor.CONVERTERS.items()},
+    **{("com.microsoft", name): each for name, each in quantised.VENDOR.items()},
 }
 # Why operators are not supported, where there is more to say than that.
 REASONS: Mapping[str, str] = quantised.REASONS

@@ -1,0 +1,39 @@
+"""Layers of 8-bit integers by the templates of CPUs that add products of bytes."""
+
+from __future__ import annotations
+
+from autotune.graph import ops
+from autotune.network.implementations import Offer, implements
+from autotune.network.layer import Epilogue, Layer
+
+from ..quantised import RESULTS, Requantisation, has_dots
+from .cuda import padding_of
+
+_DTYPES = (*RESULTS, "int32")
+
+
+@implements("qnn.conv2d", "cpu", "conv2d_int8.cpu", dtypes=_DTYPES, activations=("none",))
+def conv2d(layer: Layer) -> Offer | None:
+    """Offer the kernel for groups of several channels."""
+    op, (data, weight, *_) = layer.op, layer.inputs
+    assert isinstance(op, ops.QuantisedConv2d)
+    plain, (filters, channels, kh, kw) = op.plain, weight.shape
+    if layer.epilogue != Epilogue() or not has_dots(layer.target) or channels == 1 < op.groups:
+        return None
+    n, _, h, w = data.shape
+    end = Requantisation.of(op, data.dtype)
+    args = (
+        n, h, w, filters // op.groups, channels, kh, kw, plain.steps, padding_of(plain.sides),
+        plain.holes, op.groups, *end.args,
+    )  # fmt: skip
+    return Offer("conv2d_int8.cpu", args, layer.inputs)
+
+
+@implements("qnn.dense", "cpu", "gemm_int8.cpu", dtypes=_DTYPES, activations=("none",))
+def dense(layer: Layer) -> Offer | None:
+    """Offer the kernel for rows of any number."""
+    op, (data, weight, *_) = layer.op, layer.inputs
+    if layer.epilogue != Epilogue() or not has_dots(layer.target):
+        return None
+    args = (*data.shape[:1], *weight.shape, *Requantisation.of(op, data.dtype).args)
+    return Offer("gemm_int8.cpu", args, layer.inputs)

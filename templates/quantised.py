@@ -1,0 +1,96 @@
+"""How layers of 8-bit integers end, and the instructions that their CPU kernels need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from autotune import Target
+from autotune.errors import TemplateError
+from autotune.graph import Operator, ops
+from autotune.runtime import cpu_instructions
+
+from . import common
+
+DATA, RESULTS = ("int8", "uint8"), ("int8", "uint8", "float32")
+# Limits of a result that has none.
+MOST = float(np.finfo("float32").max)
+
+
+@dataclass(frozen=True)
+class Requantisation:
+    """``sum((x - zero) * w) * scale + shift`` within limits, and rounded if it is a whole number.
+
+    Attributes:
+        dtype, zero: of the data: the type, and the number that stands for 0.
+        out_dtype, out_zero: of the result.
+        low, high: limits, before the zero point of the result is added.
+    """
+
+    dtype: str = "int8"
+    zero: int = 0
+    out_dtype: str = "float32"
+    out_zero: int = 0
+    low: float = -MOST
+    high: float = MOST
+
+    def __post_init__(self) -> None:
+        for name, kind, known in (
+            ("dtype", self.dtype, DATA), ("out_dtype", self.out_dtype, RESULTS),
+        ):  # fmt: skip
+            if kind not in known:
+                raise TemplateError(
+                    f"quantised layers: {name} must be one of {', '.join(known)}, got {kind!r}"
+                )
+        for name, kind, number in (
+            ("zero", self.dtype, self.zero), ("out_zero", self.out_dtype, self.out_zero),
+        ):  # fmt: skip
+            fits = number == 0 if kind == "float32" else _fits(number, kind)
+            if not fits:
+                raise TemplateError(f"quantised layers: {name} must be a {kind}, got {number}")
+        if not -MOST <= self.low <= self.high <= MOST:
+            raise TemplateError(
+                f"quantised layers: low and high must be finite and in order, got {self.low} and "
+                f"{self.high}"
+            )
+
+    @staticmethod
+    def of(op: Operator, dtype: str) -> Requantisation:
+        """Return that of an operator of a network."""
+        assert isinstance(op, ops.QuantisedConv2d | ops.QuantisedDense)
+        low, high = (min(max(n, -MOST), MOST) for n in op.limits)
+        return Requantisation(dtype, op.zero, op.out_dtype, op.out_zero, low, high)
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """The attributes in order, as templates take them."""
+        low, high = float(self.low), float(self.high)
+        return self.dtype, self.zero, self.out_dtype, self.out_zero, low, high
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of the operator of a network that does the same."""
+        limits = {"low": self.low, "high": self.high}
+        return {"zero": self.zero, "out_zero": self.out_zero, "out_dtype": self.out_dtype, **limits}
+
+    def defines(self) -> dict[str, int | str]:
+        """Return the definitions that kernels begin with."""
+        flags = common.defines(
+            data_signed=int(self.dtype == "int8"), data_zero=self.zero,
+            out_float=int(self.out_dtype == "float32"), out_signed=int(self.out_dtype == "int8"),
+            out_zero=self.out_zero,
+        )  # fmt: skip
+        limits = {"LOW": self.low, "HIGH": self.high}
+        return {**flags, **{name: f"({float(n)!r}f)" for name, n in limits.items()}}
+
+
+def _fits(number: int, dtype: str) -> bool:
+    limits = np.iinfo(dtype)
+    return int(limits.min) <= number <= int(limits.max)
+
+
+def has_dots(target: Target) -> bool:
+    """Return whether a CPU multiplies bytes and adds four products in one instruction."""
+    return "AVX512VNNI" in cpu_instructions(target)
