@@ -29,6 +29,8 @@ from autotune.te.tensor import ComputeOp, Operation, Tensor
 
 # Lanes of vectors on the CPU, the best first; and elements beside them that share what is loaded.
 _LANES, _BESIDE = (16, 8, 4), (6, 4, 7, 3, 2)
+# The same where bytes are read or written, element by element.
+_BYTES, _LANES_OF_BYTES = ("int8", "uint8"), (64, 32, *_LANES)
 _THREADS = 128
 # A sum of so many elements is worth a block, if there are no more results than this.
 _LONG_SUM, _FEW_RESULTS, _SUM_THREADS = 64, 1 << 14, 64
@@ -210,6 +212,13 @@ def _cpu_root(schedule: Schedule, op: ComputeOp, sums: Sequence[ComputeOp]) -> N
     if not op.axis:
         return
     beside = _axis_beside(op, sums[0]) if len(sums) == 1 else None
+    if not sums and _maps_bytes(op):
+        whole = stage.fuse(*op.axis) if len(op.axis) > 1 else op.axis[0]
+        lanes = _divisor(math.prod(_extent(axis) for axis in op.axis), _LANES_OF_BYTES)
+        outer, inner = stage.split(whole, factor=lanes)
+        stage.vectorize(inner)
+        stage.parallel(outer)
+        return
     tile = _cpu_tile(stage, list(op.axis), beside)
     for each in sums:
         inner = schedule[each]
@@ -217,6 +226,25 @@ def _cpu_root(schedule: Schedule, op: ComputeOp, sums: Sequence[ComputeOp]) -> N
         _cpu_sum(inner, each, beside)
     if len(tile.outer) > 1 or not sums:
         stage.parallel(stage.fuse(*_parallel(tile.outer, bool(sums))))
+
+
+def _maps_bytes(op: ComputeOp) -> bool:
+    """Return whether a stage computes element by element, from or to numbers of a byte."""
+    dtypes, todo = {op.output(0).dtype}, [op]
+    while todo:
+        stage = todo.pop()
+        own = [axis.var for axis in stage.axis]
+        for load in _loads(stage):
+            made = load.tensor.op
+            if load.indices and not _same_vars(list(load.indices), own):
+                return False
+            if isinstance(made, ComputeOp):
+                if made.reduce_axis:
+                    return False
+                todo.append(made)
+            elif load.indices:
+                dtypes.add(load.tensor.dtype)
+    return not dtypes.isdisjoint(_BYTES)
 
 
 def _parallel(outer: list[IterVar], keep_last: bool) -> list[IterVar]:

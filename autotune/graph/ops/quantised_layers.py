@@ -34,7 +34,8 @@ class _Requantised(Operator):
         out_dtype: of the result: ``"float32"``, which is not rounded, ``"int8"`` or ``"uint8"``.
     """
 
-    pattern: ClassVar[Pattern] = Pattern.OUT_ELEMWISE_FUSABLE
+    # What follows in integers is part of it; the operands of the rest would be before it.
+    pattern: ClassVar[Pattern] = Pattern.OPAQUE
     zero: int = 0
     low: float = -math.inf
     high: float = math.inf

@@ -38,7 +38,8 @@ def integer_layers(graph: Graph, serves: Serves) -> Graph:
     """
     if not any(isinstance(node.op, ops.Dequantize) for node in graph.nodes):
         return graph
-    return rewritten(graph, serves, (_layer, _extended, _moved))
+    whole = rewritten(graph, serves, (_layer, _extended, _moved))
+    return rewritten(whole, serves, (_in_floats,))
 
 
 class _Whole(NamedTuple):
@@ -231,3 +232,25 @@ def _moved(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value 
     known = [each.array for each in inputs[1:] if isinstance(each, Constant) and not each.shape]
     same = len(known) == 2 and (known[0], known[1]) == (whole.scale, whole.zero)
     return whole.value if same else None
+
+
+def _in_floats(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+    """Return floats that are rounded to steps of a scale without becoming integers between."""
+    made = reader.made_by(inputs[0], ops.Quantize) if isinstance(node.op, ops.Dequantize) else None
+    if made is None:
+        return None
+    known = [_scalar(each) for each in (*made.inputs[1:], *inputs[1:])]
+    floats = made.inputs[0].dtype == node.outputs[0].dtype
+    if None in known or known[:2] != known[2:] or not floats:
+        return None
+    scale, (zero, limits) = inputs[1], (int(known[1] or 0), np.iinfo(made.op.dtype))
+    steps = apply(ops.Divide(), made.inputs[0], scale, origin=node.origin)
+    steps = apply(ops.Nearbyint(), steps, origin=node.origin)
+    within = ops.Clip(float(int(limits.min) - zero), float(int(limits.max) - zero))
+    return apply(ops.Multiply(), apply(within, steps, origin=node.origin), scale, origin=node.origin)
+
+
+def _scalar(value: Value) -> float | None:
+    """Return the number of a constant without dimensions."""
+    known = isinstance(value, Constant) and not value.shape
+    return float(value.array) if known and isinstance(value, Constant) else None
