@@ -13,6 +13,7 @@ from autotune.graph import Operator, ops
 from autotune.runtime import cpu_instructions
 
 from . import common
+from .common import Array
 
 DATA, RESULTS = ("int8", "uint8"), ("int8", "uint8", "float32")
 # Limits of a result that has none.
@@ -70,10 +71,17 @@ class Requantisation:
         return self.dtype, self.zero, self.out_dtype, self.out_zero, low, high
 
     @property
-    def attributes(self) -> dict[str, Any]:
-        """The attributes of the operator of a network that does the same."""
-        limits = {"low": self.low, "high": self.high}
-        return {"zero": self.zero, "out_zero": self.out_zero, "out_dtype": self.out_dtype, **limits}
+    def offset(self) -> int:
+        """What is added to the data so that they have no sign."""
+        return 128 if self.dtype == "int8" else 0
+
+    def finished(self, products: Array, sums: Array, scale: Array, shift: Array) -> Array:
+        """Return the results of sums of products of the data without a sign."""
+        value = (products - (self.zero + self.offset) * sums) * scale + shift
+        value = np.clip(value, self.low, self.high)
+        if self.out_dtype != "float32":
+            value = (np.rint(value) + self.out_zero).astype(self.out_dtype)
+        return np.asarray(value)
 
     def defines(self) -> dict[str, int | str]:
         """Return the definitions that kernels begin with."""

@@ -27,13 +27,12 @@ def conv2d_int8_cpu(
 ) -> SourceKernel:  # fmt: skip
     """Convolve images NCHW of 8-bit integers by int8 filters, on a CPU.
 
-    The function takes data, weight (groups co, ci, kh, kw), and of each filter the sum of its
+    The function takes data, weight (co, ci / groups, kh, kw), and of each filter the sum of its
     weights (int32), a scale and a shift; and out, which becomes
     ``sum((data - zero) * weight) * scale + shift`` within the limits, rounded to the nearest if it
     is a whole number, plus ``out_zero``. Images are padded with ``zero``.
 
     Args:
-        co, ci: filters and channels of a group.
         padding: an int, a pair (y, x), or (top, left, bottom, right).
         dtype: ``"int8"`` or ``"uint8"``.
         out_dtype: ``"int8"``, ``"uint8"`` or ``"float32"``.

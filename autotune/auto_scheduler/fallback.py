@@ -215,9 +215,9 @@ def _cpu_root(schedule: Schedule, op: ComputeOp, sums: Sequence[ComputeOp]) -> N
     if not sums and _maps_bytes(op):
         whole = stage.fuse(*op.axis) if len(op.axis) > 1 else op.axis[0]
         lanes = _divisor(math.prod(_extent(axis) for axis in op.axis), _LANES_OF_BYTES)
-        outer, inner = stage.split(whole, factor=lanes)
-        stage.vectorize(inner)
-        stage.parallel(outer)
+        runs, vector = stage.split(whole, factor=lanes)
+        stage.vectorize(vector)
+        stage.parallel(runs)
         return
     tile = _cpu_tile(stage, list(op.axis), beside)
     for each in sums:

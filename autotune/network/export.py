@@ -118,6 +118,8 @@ def _load(path: str) -> CompiledNetwork:
         zipfile.ZipFile(path) as archive,
         temporary_folder("load") as folder,
     ):
+        if any(each.compress_type != zipfile.ZIP_STORED for each in archive.infolist()):
+            raise ValueError("its parts must be stored as they are, some are compressed")
         head: _Head = json.loads(archive.read(_HEAD))
         if head["version"] != _VERSION:
             raise ValueError("it is of another version of autotune; build it again")

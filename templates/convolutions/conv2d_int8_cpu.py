@@ -27,7 +27,7 @@ _SUMS, _PACKING = 28, 12
 
 @dataclass(frozen=True)
 class IntegerConv2d:
-    """``n`` images of ``ci`` channels a group, by ``co`` filters a group; sides as (y, x) pairs."""
+    """``n`` images of ``ci`` channels, by ``co`` filters; sides are pairs (before, after)."""
 
     n: int
     h: int
@@ -46,6 +46,8 @@ class IntegerConv2d:
         extents = (self.n, self.h, self.w, self.co, self.ci, self.kh, self.kw, self.groups)
         if min(*extents, *self.stride, *self.hole) < 1 or min(map(min, self.sides)) < 0:
             raise TemplateError(f"{OWNER}: extents must be at least 1, padding 0, got {self}")
+        if self.co % self.groups or self.ci % self.groups:
+            raise TemplateError(f"{OWNER}: groups must divide both channels, got {self}")
         if min(self.rooms) < 0:
             raise TemplateError(f"{OWNER}: filters must not exceed the padded images, got {self}")
 
@@ -84,14 +86,19 @@ class IntegerConv2d:
         return bool(top or left) or self.read != (self.h, self.w)
 
     @property
+    def filters(self) -> int:
+        """Of a group."""
+        return self.co // self.groups
+
+    @property
     def terms(self) -> int:
         """Of each sum."""
-        return self.ci * self.kh * self.kw
+        return self.ci // self.groups * self.kh * self.kw
 
     @property
     def flop(self) -> int:
         """Two operations for each product."""
-        return 2 * self.n * self.groups * self.co * self.terms * self.out[0] * self.out[1]
+        return 2 * self.n * self.co * self.terms * self.out[0] * self.out[1]
 
     @property
     def bytes(self) -> int:
@@ -100,26 +107,25 @@ class IntegerConv2d:
 
     def arguments(self) -> list[Argument]:
         """Return data, weight, sums of weights, scale, shift and the result."""
-        channels = self.groups * self.co
+        filters = (self.co, self.ci // self.groups, self.kh, self.kw)
         return [
-            arg("data", (self.n, self.groups * self.ci, self.h, self.w), self.end.dtype),
-            arg("weight", (channels, self.ci, self.kh, self.kw), "int8"),
-            arg("sums", (channels,), "int32"),
-            arg("scale", (channels,)),
-            arg("shift", (channels,)),
-            arg("out", (self.n, channels, *self.out), self.end.out_dtype, role="out"),
+            arg("data", (self.n, self.ci, self.h, self.w), self.end.dtype),
+            arg("weight", filters, "int8"),
+            arg("sums", (self.co,), "int32"),
+            arg("scale", (self.co,)),
+            arg("shift", (self.co,)),
+            arg("out", (self.n, self.co, *self.out), self.end.out_dtype, role="out"),
         ]
 
     def reference(self) -> Callable[..., Array]:
         """Return numpy in, numpy out."""
-        (top, bottom), (left, right) = self.sides
-        op = ops.QuantisedConv2d(
-            **self.end.attributes, strides=self.stride, padding=(top, left, bottom, right),
-            dilation=self.hole, groups=self.groups,
-        )  # fmt: skip
+        op = ops.Conv2d(self.stride, (0, 0), self.hole, self.groups)
+        around = ((0, 0), (0, 0), *self.sides)
 
-        def convolution(*arrays: Array) -> Array:
-            return np.asarray(op.reference(*arrays))
+        def convolution(data: Array, weight: Array, *channels: Array) -> Array:
+            wide = np.pad(data.astype("float64"), around, constant_values=self.end.zero)
+            products = op.reference(wide + self.end.offset, weight.astype("float64"))
+            return self.end.finished(products, *[each.reshape(-1, 1, 1) for each in channels])
 
         return convolution
 
@@ -127,9 +133,9 @@ class IntegerConv2d:
 def candidates(shape: IntegerConv2d) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     return {
-        "rows": common.up_to(shape.co, (1, 2, 4, 6, 7, 8, 9, 12, 13, 14)),
+        "rows": common.up_to(shape.filters, (1, 2, 4, 6, 7, 8, 9, 12, 13, 14)),
         "vectors": [1, 2, 3, 4],
-        "block": common.up_to(max(shape.co, 16), (16, 32, 64, 128, 256, 512, 1024, 2048)),
+        "block": common.up_to(max(shape.filters, 16), (16, 32, 64, 128, 256, 512, 1024, 2048)),
     }
 
 
@@ -152,7 +158,7 @@ def default_choice(shape: IntegerConv2d, target: Target) -> dict[str, int]:
     def cycles(rows: int, vectors: int) -> float:
         panels = common.ceil_div(pixels, 16 * vectors)
         used = panels * vectors if vectors != 2 else common.ceil_div(pixels, 16)
-        whole, rest = divmod(shape.co, rows)
+        whole, rest = divmod(shape.filters, rows)
         step = max(rows * vectors / 2, (rows + vectors) / 2, 4) + 1
         return used / vectors * (whole * step + rest * max(vectors / 2, 4))
 
@@ -166,8 +172,8 @@ def default_choice(shape: IntegerConv2d, target: Target) -> dict[str, int]:
     panels = images * common.ceil_div(pixels, 16 * vectors)
     blocks = [b for b in options["block"] if b >= rows] or [max(options["block"])]
     # A panel is packed for each block of filters: one, unless cores would have nothing to do.
-    busy = [b for b in blocks if panels * common.ceil_div(shape.co, b) >= 2 * cores]
-    whole = [b for b in blocks if b >= shape.co]
+    busy = [b for b in blocks if panels * common.ceil_div(shape.filters, b) >= 2 * cores]
+    whole = [b for b in blocks if b >= shape.filters]
     block = min(whole) if whole and panels >= 2 * cores else max(busy, default=min(blocks))
     return {"rows": rows, "vectors": vectors, "block": block}
 
@@ -178,11 +184,11 @@ def kernel(shape: IntegerConv2d, choice: Mapping[str, int]) -> SourceKernel:
     (top, _), (left, _) = s.sides
     in_h, in_w = s.read
     extents = common.defines(
-        n=s.n, groups=s.groups, h=s.h, w=s.w, co=s.co, ci=s.ci, kh=s.kh, kw=s.kw, oh=s.out[0],
-        ow=s.out[1], in_h=in_h, in_w=in_w, pad_top=top, pad_left=left, stride_h=s.stride[0],
+        n=s.n, groups=s.groups, h=s.h, w=s.w, co=s.filters, ci=s.ci // s.groups, kh=s.kh,
+        kw=s.kw, oh=s.out[0], ow=s.out[1], in_h=in_h, in_w=in_w, pad_top=top, pad_left=left, stride_h=s.stride[0],
         stride_w=s.stride[1], hole_h=s.hole[0], hole_w=s.hole[1], **choice,
     )  # fmt: skip
-    padded = workspace("padded", (s.n, s.groups * s.ci, in_h, in_w), s.end.dtype)
+    padded = workspace("padded", (s.n, s.ci, in_h, in_w), s.end.dtype)
     return SourceKernel(
         OWNER,
         common.text("integer_dots.h", "conv2d_int8.c"),

@@ -20,10 +20,10 @@ def conv2d(layer: Layer) -> Offer | None:
     plain, (filters, channels, kh, kw) = op.plain, weight.shape
     if layer.epilogue != Epilogue() or not has_dots(layer.target) or channels == 1 < op.groups:
         return None
-    n, _, h, w = data.shape
+    n, ci, h, w = data.shape
     end = Requantisation.of(op, data.dtype)
     args = (
-        n, h, w, filters // op.groups, channels, kh, kw, plain.steps, padding_of(plain.sides),
+        n, h, w, filters, ci, kh, kw, plain.steps, padding_of(plain.sides),
         plain.holes, op.groups, *end.args,
     )  # fmt: skip
     return Offer("conv2d_int8.cpu", args, layer.inputs)

@@ -30,6 +30,7 @@ EACH = (1, 8, 8, 4, 1, 3, 3)
 # Small arguments of each template, which are right.
 SMALL = {
     "attention": (1, 4, 8, 8, 64, 2, True),
+    "conv2d_int8.cpu": (1, 8, 8, 4, 4, 3, 3),
     "conv2d_nchw": IMAGES,
     "conv2d_nhwc.cuda": IMAGES,
     "conv2d_transpose.cuda": ((1, 4, 5, 5), (4, 3, 3, 3)),
@@ -39,6 +40,7 @@ SMALL = {
     "elementwise": ("a + 1", (("a", (4, 3)),)),
     "gemm.cpu": (8, 8, 8, 2),
     "gemm.cuda": (8, 8, 8, "float32", 2),
+    "gemm_int8.cpu": (8, 8, 8),
     "gemm_nn": (8, 8, 8),
     "gemm_packed.cpu": (8, 8, 8),
     "group_norm": (2, 4, 8, 2),
@@ -85,6 +87,9 @@ LISTS |= {
 }
 LISTS |= {"strides": LISTS["stride"], "dilation": LISTS["stride"], "size": LISTS["stride"]}
 BY_NAME = {
+    "zero": [300, -129, 1.5, "a", None],
+    "out_zero": [1, -1, 1.5, "a", None],  # of floats
+    "out_dtype": ["int32", "float16", "", 5, None],
     "dtype": ["float8", "complex64", "bool", "", 5, None],
     "groups": [0, -1, 3, 1.5, None],
     "output_padding": LISTS["padding"],
@@ -102,6 +107,11 @@ RIGHT = {
     ("attention.cpu", "kv_heads", 0),
     ("gemm.cuda", "shared", ""),
     ("gemm.cpu", "shared", ""),
+    *(
+        (f"{name}_int8.cpu", each, 0)
+        for name in ("conv2d", "gemm")
+        for each in ("zero", "out_zero")
+    ),
 }
 
 

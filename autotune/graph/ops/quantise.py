@@ -88,7 +88,8 @@ class Quantize(_Scaled):
         limits = np.iinfo(self.dtype)
         with np.errstate(all="ignore"):
             steps = np.nan_to_num(np.rint(x / scale), posinf=np.inf, neginf=-np.inf)
-        return np.clip(steps + zero.astype("float64"), limits.min, limits.max).astype(self.dtype)
+        steps = np.clip(steps + zero.astype("float64"), limits.min, limits.max)
+        return np.asarray(steps.astype(self.dtype))
 
 
 @dataclass(frozen=True)
@@ -118,4 +119,4 @@ class Dequantize(_Scaled):
         """Scale each element."""
         x = np.asarray(inputs[0])
         scale, zero = (self._lined_up(each, x) for each in inputs[1:])
-        return (x.astype(scale.dtype) - zero.astype(scale.dtype)) * scale
+        return np.asarray((x.astype(scale.dtype) - zero.astype(scale.dtype)) * scale)

@@ -78,9 +78,9 @@ class _Requantised(Operator):
 
     def _rounded(self, sums: Array, scale: Array, shift: Array) -> Array:
         value = np.clip(sums * scale + shift, *self.limits)
-        if self.out_dtype == "float32":
-            return value
-        return (np.rint(value) + self.out_zero).astype(self.out_dtype)
+        if self.out_dtype != "float32":
+            value = (np.rint(value) + self.out_zero).astype(self.out_dtype)
+        return np.asarray(value)
 
     def _centred(self, data: Tensor) -> Tensor:
         zero = te.const(self.zero, "int32")

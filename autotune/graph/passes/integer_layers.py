@@ -61,7 +61,8 @@ def _whole_data(reader: GraphReader, value: Value) -> _Whole | None:
         known = isinstance(scale, Constant) and isinstance(zero, Constant) and not scale.shape
         if not known or q.dtype not in ("int8", "uint8") or value.dtype != "float32":
             return None
-        assert isinstance(scale, Constant) and isinstance(zero, Constant)
+        assert isinstance(scale, Constant)
+        assert isinstance(zero, Constant)
         return None if zero.shape else _Whole(q, scale.array, zero.array, 0)
     if not isinstance(node.op, _MOVES):
         return None
@@ -77,7 +78,8 @@ def _whole_weight(value: Value) -> _Whole | None:
         return None
     if isinstance(node.op, ops.Dequantize):
         q, scale, zero = node.inputs
-        assert isinstance(q, Constant) and isinstance(scale, Constant)
+        assert isinstance(q, Constant)
+        assert isinstance(scale, Constant)
         assert isinstance(zero, Constant)
         return _signed(q, scale.array, zero.array, node.op.along % max(q.type.ndim, 1))
     if not isinstance(node.op, ops.Transpose | ops.Reshape):
@@ -160,7 +162,7 @@ def _result_of(reader: GraphReader, value: Value) -> Matched[Layer] | None:
     """Return the layer of integers whose floats a value is, if nothing else reads them."""
     made: Matched[Layer] | None = None
     for kind in _LAYERS:
-        made = made or reader.made_by(value, kind)  # type: ignore[type-var, assignment]
+        made = made or reader.made_by(value, kind)
     if made is None or made.op.out_dtype != "float32" or not reader.is_read_once(value):
         return None
     return made
@@ -175,8 +177,8 @@ def _with(
         case ops.Relu():
             return replace(op, low=max(op.low, 0.0), high=max(op.high, 0.0)), scale, shift
         case ops.Clip(a_min=low, a_max=high):
-            limits = {"low": min(max(op.low, low), high), "high": max(min(op.high, high), low)}
-            return replace(op, **limits), scale, shift
+            op = replace(op, low=min(max(op.low, low), high), high=max(min(op.high, high), low))
+            return op, scale, shift
         case ops.Quantize(dtype=dtype):
             return _rounded(layer, dtype, inputs)
         case ops.Add() | ops.BiasAdd() | ops.Multiply():
@@ -194,13 +196,12 @@ def _numbers(value: Value) -> Array:
     return value.array.astype("float64")
 
 
-def _of_channels(
-    layer: Matched[Layer], op: Operator, inputs: tuple[Value, ...]
-) -> Array | None:
+def _of_channels(layer: Matched[Layer], op: Operator, inputs: tuple[Value, ...]) -> Array | None:
     """Return the known numbers that an operator adds to each channel, or multiplies it by."""
-    (other,) = [each for each in inputs if each is not layer.output] or [None]
-    if not isinstance(other, Constant) or inputs.count(layer.output) != 1:
+    others = [each for each in inputs if each is not layer.output]
+    if len(others) != 1 or not isinstance(others[0], Constant):
         return None
+    other = others[0]
     if isinstance(op, ops.BiasAdd):
         fits = inputs[0] is layer.output and op.axis_of_bias % layer.output.type.ndim == 1
     else:
@@ -217,9 +218,10 @@ def _rounded(
     if len(known) != 2 or dtype not in ("int8", "uint8") or inputs[0] is not layer.output:
         return None
     size, zero = float(known[0]), int(known[1])
-    limits = {"low": layer.op.low / size, "high": layer.op.high / size}
     scale, shift = (_numbers(each) / size for each in layer.inputs[3:])
-    return replace(layer.op, out_dtype=dtype, out_zero=zero, **limits), scale, shift
+    low, high = layer.op.low / size, layer.op.high / size
+    op = replace(layer.op, low=low, high=high, out_zero=zero, out_dtype=dtype)
+    return op, scale, shift
 
 
 def _moved(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
@@ -247,7 +249,9 @@ def _in_floats(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Va
     steps = apply(ops.Divide(), made.inputs[0], scale, origin=node.origin)
     steps = apply(ops.Nearbyint(), steps, origin=node.origin)
     within = ops.Clip(float(int(limits.min) - zero), float(int(limits.max) - zero))
-    return apply(ops.Multiply(), apply(within, steps, origin=node.origin), scale, origin=node.origin)
+    return apply(
+        ops.Multiply(), apply(within, steps, origin=node.origin), scale, origin=node.origin
+    )
 
 
 def _scalar(value: Value) -> float | None:

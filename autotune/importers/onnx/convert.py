@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,12 @@ from autotune.importers.onnx.read import read_function
 
 # Up to so many known whole numbers are computed at once; weights when they are used.
 _FEW = 4096
-# How deep functions may call each other.
-_DEPTH = 32
+# How deep functions may call each other, and how many operators a model may unroll to.
+_DEPTH, _MOST = 32, 1 << 17
 
 # What a model whose inputs or attributes contradict ONNX's definitions meets in the arithmetic of
 # shapes, numpy and ONNX's own functions.
-_MISFITS = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
+_MISFITS = (ArithmeticError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
 
 Names = dict[str, Operand | None]
 
@@ -46,6 +47,7 @@ class Walk:
         opsets: versions of operators, by domain.
         attributes: those of the function around.
         depth: how many functions are around.
+        converted: counts operators, those of functions and loops each time.
     """
 
     model: OnnxModel
@@ -53,6 +55,7 @@ class Walk:
     opsets: Mapping[str, int]
     attributes: Mapping[str, Any] = field(default_factory=dict)
     depth: int = 0
+    converted: Iterator[int] = field(default_factory=count)
 
     def run(self, nodes: Sequence[OnnxNode], names: Names) -> None:
         """Convert nodes in order; ``names`` has the values that are known, and gets the others.
@@ -60,8 +63,17 @@ class Walk:
         Raises:
             GraphError: an operator cannot be converted.
         """
+        made: set[str] = set()
         for node in nodes:
             node = self._with_attributes(node)
+            if next(self.converted) >= _MOST:
+                raise GraphError(
+                    f"{node.label}: functions and loops unroll to more than {_MOST} operators"
+                )
+            twice = next((name for name in node.outputs if name and name in made), None)
+            if twice is not None:
+                raise GraphError(f"{node.label}: its output {twice!r} is one of a node before it")
+            made.update(node.outputs)
             missing = [name for name in node.inputs if name and name not in names]
             if missing:
                 raise GraphError(

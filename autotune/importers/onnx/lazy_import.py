@@ -42,6 +42,11 @@ def parsed(data: bytes, path: str) -> Any:
     return model
 
 
+def newest_opset() -> int:
+    """Return the newest opset that the package knows."""
+    return int(onnx().defs.onnx_opset_version())
+
+
 def schema_function(node: OnnxNode, opset: int, types: list[Any]) -> Any | None:
     """Return the definition of an operator by others that ONNX gives for it, if there is one.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.errors import GraphError
-from autotune.importers.onnx.lazy_import import parsed
+from autotune.importers.onnx.lazy_import import newest_opset, parsed
 from autotune.importers.onnx.model import (
     AttributeReference,
     OnnxFunction,
@@ -56,7 +56,14 @@ def _model(proto: Any, name: str, folder: Path | None) -> OnnxModel:
     functions = {
         (_domain(each.domain), each.name): reader.function(each) for each in proto.functions
     }
-    return OnnxModel(name, reader.graph(proto.graph), opsets_of(proto.opset_import), functions)
+    opsets = opsets_of(proto.opset_import)
+    known = newest_opset()
+    if not 1 <= opsets.get("", 1) <= known:
+        raise GraphError(
+            f"from_onnx: {name}: its opset must be 1 to {known}, which is the newest that the "
+            f"installed package onnx knows, got {opsets['']}"
+        )
+    return OnnxModel(name, reader.graph(proto.graph), opsets, functions)
 
 
 def read_function(proto: Any) -> OnnxFunction:

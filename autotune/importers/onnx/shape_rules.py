@@ -46,7 +46,10 @@ def split_sizes(call: Call, extent: int) -> list[int]:
     """Return the sizes of the parts of Split."""
     given = call.ints_of("split", 1, 13)
     if given is None:
-        count = call.attribute("num_outputs", len(call.node.outputs))
+        parts = len(call.node.outputs)
+        count = call.attribute("num_outputs", parts)
+        if count != parts:
+            call.refuse(f"num_outputs must be {parts}, as there are outputs, got {count}")
         size = -(-extent // count)
         given = tuple([min(size, extent - i * size) for i in range(count)])
     if sum(given) != extent or min(given) < 0:

@@ -8,17 +8,20 @@ import numpy as np
 
 from autotune.graph import Array, Value, ops
 from autotune.importers.onnx.call import Call, Converter
+from autotune.importers.onnx.shape_rules import of_some_size
 
 
-def _matrix(points: int, rows: int, columns: int, inverse: bool) -> Array:
+def _matrix(call: Call, points: int, rows: int, columns: int, inverse: bool) -> Array:
     """Return [rows * 2, columns * 2]: pairs of a number times it are their transform.
 
     Args:
+        call: the operator.
         points: of the transform.
         rows: how many numbers there are; the others are 0.
         columns: how many frequencies are wanted.
         inverse: whether it is the inverse transform, with its factor.
     """
+    of_some_size(call, [rows, 4 * columns])
     turns = np.outer(np.arange(rows), np.arange(columns)) % points
     angle = (2 if inverse else -2) * math.pi / points * turns
     cos, sin = np.cos(angle), np.sin(angle)
@@ -48,7 +51,7 @@ def _transform(call: Call) -> Value:
         return _real_inverse(call, x, axis, points if call.has(1) else 2 * (extent - 1))
     wanted = points // 2 + 1 if one_sided else points
     rows = min(extent, points)
-    matrix = _matrix(points, rows, wanted, inverse).reshape(rows, 2, -1)[:, :parts]
+    matrix = _matrix(call, points, rows, wanted, inverse).reshape(rows, 2, -1)[:, :parts]
     return _times(call, x, axis, matrix.reshape(rows * parts, -1), 2)
 
 
@@ -72,7 +75,7 @@ def _times(call: Call, x: Value, axis: int, matrix: Array, parts: int) -> Value:
 def _real_inverse(call: Call, x: Value, axis: int, points: int) -> Value:
     """Return the real numbers whose transform begins with the given frequencies."""
     rows = points // 2 + 1
-    matrix = _matrix(points, rows, points, True).reshape(rows, 2, points, 2)[..., 0]
+    matrix = _matrix(call, points, rows, points, True).reshape(rows, 2, points, 2)[..., 0]
     twice = np.full(rows, 2.0)
     twice[0] = 1
     if points % 2 == 0:
@@ -95,7 +98,7 @@ def _short_time(call: Call) -> Value:
     if signal.type.ndim == 3 and signal.shape[2] != 1:
         call.refuse("signals of complex numbers are not supported")
     wanted = size // 2 + 1 if call.attribute("onesided", 1) else size
-    matrix = _matrix(size, size, wanted, False).reshape(size, 2, -1)[:, 0]
+    matrix = _matrix(call, size, size, wanted, False).reshape(size, 2, -1)[:, 0]
     matrix = matrix if window is None else matrix * window.astype("float64")[:, None]
     filters = np.ascontiguousarray(matrix.T).reshape(2 * wanted, 1, 1, size)
     batch, length = signal.shape[:2]

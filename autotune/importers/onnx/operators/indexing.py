@@ -10,6 +10,7 @@ import numpy as np
 from autotune.graph import Array, Value, ops
 from autotune.importers.onnx.call import Call, Converter
 from autotune.importers.onnx.operators.arithmetic import chosen
+from autotune.importers.onnx.shape_rules import of_some_size
 
 
 def taken(call: Call, data: Value, indices: Value, axis: int) -> Value:
@@ -46,6 +47,7 @@ def _own_places(
 ) -> Value | None:
     """Return the sum over axes of index times stride, in a shape that broadcasts to it."""
     total: Array | None = None
+    of_some_size(call, [n for axis, n in enumerate(shape) if axis not in skip])
     for axis, (extent, stride) in enumerate(zip(shape, strides, strict=True)):
         if axis in skip or extent == 1:
             continue
@@ -108,6 +110,7 @@ def _gather_nd(call: Call) -> Value:
 
 def _scattered(call: Call, data: Value, places: Array, updates: Value) -> Value:
     """Write updates to flat places that are known; the last of several to one place stays."""
+    of_some_size(call, [data.type.size + places.size])
     order = np.arange(data.type.size, dtype="int32")
     order[places.reshape(-1)] = data.type.size + np.arange(places.size, dtype="int32")
     flat = [call.reshape(each, (each.type.size,)) for each in (data, updates)]
@@ -186,6 +189,7 @@ def _one_hot(call: Call) -> Value:
     negative = call.binary(ops.Less, places, 0)
     shifted = call.binary(ops.Add, places, depth)
     places = call.reshape(chosen(call, negative, shifted, places), shape)
+    of_some_size(call, [depth])
     own = np.arange(depth).reshape([depth if i == axis else 1 for i in range(len(shape))])
     hit = call.apply(ops.Equal(), places, call.as_value(own.astype(places.dtype)))
     wide = [call.broadcast(call.as_value(np.asarray(each)), hit.shape) for each in (on, off)]
@@ -209,8 +213,10 @@ def _cumulative(call: Call) -> Value:
     x = call.value(0)
     axis = call.axis(call.whole(1, "axis")[0], x.type.ndim)
     extent = x.shape[axis]
-    back = call.as_value(np.arange(extent - 1, -1, -1, dtype="int32"))
     reverse = call.attribute("reverse", 0)
+    if reverse:
+        of_some_size(call, [extent])
+    back = call.as_value(np.arange((extent if reverse else 1) - 1, -1, -1, dtype="int32"))
     x = call.apply(ops.Take(axis), x, back) if reverse else x
     if call.attribute("exclusive", 0):
         pairs = [(0, 0)] * x.type.ndim

@@ -16,6 +16,7 @@ from autotune.importers.onnx.call import Call, Converter, Operand
 from autotune.importers.onnx.operators.arithmetic import chosen, combined
 from autotune.importers.onnx.operators.convolution import convolve, windows_of
 from autotune.importers.onnx.operators.products import matmul
+from autotune.importers.onnx.shape_rules import of_some_size
 from autotune.importers.onnx.tensors import dtype_of, numpy_type
 
 # Why operators are not supported, where there is more to say.
@@ -55,10 +56,13 @@ def _vectors(call: Call, x: Value, scale: Value, zero: Value) -> tuple[int, Valu
 def _repeated(call: Call, x: Value, each: Value) -> Value:
     """Return the scales of blocks along an axis, one for each element."""
     axis, size = call.axis(call.attribute("axis", 1), x.type.ndim), call.attribute("block_size", 0)
-    places = np.arange(x.shape[axis], dtype="int32") // max(size, 1)
+    of_some_size(call, [x.shape[axis]])
+    places = np.arange(x.shape[axis], dtype="int32") // min(max(size, 1), x.shape[axis])
     fits = each.type.ndim == x.type.ndim and each.shape[axis] == places[-1] + 1
     if not fits or size < 1:
-        call.refuse(f"scales must be one for each block of {size} along axis {axis}, got {each.type}")
+        call.refuse(
+            f"scales must be one for each block of {size} along axis {axis}, got {each.type}"
+        )
     return call.apply(ops.Take(axis), each, call.as_value(places))
 
 
@@ -138,7 +142,7 @@ def _steps(call: Call, value: Value, at: int) -> Value:
 
 
 def _of_one(kind: str) -> Converter:
-    """Return the converter of an operator on one quantised tensor: x, its two, and the result's."""
+    """Return the converter of an operator on x: its scale and zero point, the result's."""
 
     def convert(call: Call) -> Value:
         if call.attribute("channels_last", 0):

@@ -54,7 +54,7 @@ def _constant_of_shape(call: Call) -> Array:
 
 def _eye(call: Call) -> Array:
     like = call.value(0)
-    rows, columns = like.shape
+    rows, columns = of_some_size(call, like.shape)
     number = call.attribute("dtype", 0)
     kind = dtype_of(number, call.node.label) if number else like.dtype
     return np.eye(rows, columns, call.attribute("k", 0)).astype(numpy_type(kind))

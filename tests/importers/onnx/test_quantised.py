@@ -1,0 +1,212 @@
+"""Quantised models: every form computes what ONNX says, and layers of bytes are found in them."""
+
+import numpy as np
+import pytest
+
+from autotune.graph import ops
+from autotune.graph.passes import OWN, integer_layers
+from autotune.importers import from_onnx
+from autotune.network import compile_network
+
+onnx = pytest.importorskip("onnx")
+helper, numpy_helper = onnx.helper, onnx.numpy_helper
+RNG = np.random.default_rng(0)
+IMAGE = RNG.normal(0, 1, (1, 4, 6, 6)).astype("float32")
+
+
+def model_of(nodes, weights, x=IMAGE, outputs=("y",)):
+    given = [helper.make_tensor_value_info("x", 1, x.shape)]
+    made = [helper.make_tensor_value_info(name, 1, None) for name in outputs]
+    known = [numpy_helper.from_array(np.asarray(v), k) for k, v in weights.items()]
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(
+        helper.make_graph(nodes, "small", given, made, known), opset_imports=opsets
+    )
+
+
+def node(kind, inputs, outputs, **attributes):
+    return helper.make_node(kind, inputs.split(), outputs.split(), **attributes)
+
+
+def vendor(kind, inputs, outputs, **attributes):
+    return node(kind, inputs, outputs, domain="com.microsoft", **attributes)
+
+
+# What every model below has: x in steps of "s" from "z" on, weights of filters, and their results.
+FILTERS = RNG.integers(-127, 128, (8, 4, 3, 3)).astype("int8")
+COMMON = {
+    "s": np.float32(0.02), "z": np.int8(-20), "w": FILTERS, "t": np.float32(0.05),
+    "ws": RNG.uniform(1e-3, 3e-3, 8).astype("float32"), "wz": np.zeros(8, "int8"),
+    "v": np.int8(-128), "b": RNG.integers(-9000, 9000, 8).astype("int32"),
+    "bs": np.float32(0.02), "bz": np.zeros(8, "int32"),
+}  # fmt: skip
+COMMON["bs"] = COMMON["ws"] * COMMON["s"]
+
+
+def qdq(*after):
+    """Return a convolution between scales, with what follows it, as the QDQ form has it."""
+    last = after[-1].output[0] if after else "c"
+    return [
+        node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z", "d"),
+        node("DequantizeLinear", "w ws wz", "f", axis=0),
+        node("DequantizeLinear", "b bs bz", "g", axis=0),
+        node("Conv", "d f g", "c", pads=[1, 1, 1, 1], strides=[2, 2]),
+        *after,
+        node("QuantizeLinear", f"{last} t v", "p"), node("DequantizeLinear", "p t v", "y"),
+    ]  # fmt: skip
+
+
+OPERATORS = [
+    node("QuantizeLinear", "x s z", "q"),
+    node("QLinearConv", "q s z w ws wz t v b", "p", pads=[1, 1, 1, 1], strides=[2, 2]),
+    node("DequantizeLinear", "p t v", "y"),
+]
+
+
+def steps(x, scale, zero, dtype="int8"):
+    info = np.iinfo(dtype)
+    return np.clip(np.rint(x / np.float32(scale)) + zero, info.min, info.max).astype(dtype)
+
+
+def simplified(model):
+    return OWN(from_onnx(model).graph)
+
+
+def test_both_forms_of_a_convolution_are_one_layer_of_bytes():
+    results = []
+    for nodes in (qdq(), qdq(node("Relu", "c", "r")), OPERATORS):
+        graph = simplified(model_of(nodes, COMMON))
+        found = integer_layers(graph, lambda node: True)
+        (layer,) = [each for each in found.nodes if isinstance(each.op, ops.QuantisedConv2d)]
+        assert (layer.op.zero, layer.op.out_dtype, layer.op.out_zero) == (-20, "int8", -128)
+        assert not any(isinstance(each.op, ops.Conv2d) for each in found.nodes)
+        results.append(found.run(IMAGE)[0])
+        np.testing.assert_allclose(results[-1], graph.run(IMAGE)[0], atol=0.0501)
+        assert np.mean(results[-1] != graph.run(IMAGE)[0]) < 0.02  # ties, which either side may be
+    # The zero point is the least number, so that a ReLU changes nothing.
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])
+
+
+def test_a_convolution_of_bytes_gives_the_integers_that_onnx_defines():
+    q = steps(IMAGE, COMMON["s"], COMMON["z"]).astype("int64") + 20
+    sums = ops.Conv2d((2, 2), (1, 1)).reference(q, FILTERS.astype("int64"))
+    sums = sums + COMMON["b"].reshape(-1, 1, 1)
+    scale = (COMMON["ws"] * np.float64(0.02) / np.float64(0.05)).reshape(-1, 1, 1)
+    want = (np.clip(np.rint(sums * scale) - 128, -128, 127) + 128) * 0.05
+    got = compile_network(from_onnx(model_of(OPERATORS, COMMON)).graph, "llvm").instance()(IMAGE)
+    np.testing.assert_allclose(got[0].numpy(), want, atol=1e-5)
+
+
+def test_what_has_no_kernel_for_bytes_stays_in_floats():
+    graph = simplified(model_of(qdq(), COMMON))
+    kept = integer_layers(graph, lambda node: False)
+    assert [each.op.name for each in kept.nodes if "conv" in each.op.name] == ["nn.conv2d"]
+    # A residual between layers is rounded to its steps, in floats.
+    more = [*qdq(), node("Sigmoid", "y", "u"), node("QuantizeLinear", "u s z", "a"),
+            node("DequantizeLinear", "a s z", "e"), node("Mul", "e y", "k")]  # fmt: skip
+    graph = simplified(model_of(more, COMMON, outputs=("k",)))
+    found = integer_layers(graph, lambda node: True)
+    assert sum(isinstance(each.op, ops.Quantize) for each in found.nodes) == 1
+    np.testing.assert_allclose(found.run(IMAGE)[0], graph.run(IMAGE)[0], atol=0.06)
+
+
+def test_weights_with_a_zero_point_stay_in_floats_unless_it_is_the_middle_of_uint8():
+    for dtype, zero, whole in (("int8", 3, False), ("uint8", 128, True), ("uint8", 100, False)):
+        moved = (FILTERS.astype("int32") + (128 if dtype == "uint8" else 0)).astype(dtype)
+        weights = {**COMMON, "w": moved, "wz": np.full(8, zero, dtype)}
+        graph = simplified(model_of(qdq(), weights))
+        kinds = [each.op.name for each in integer_layers(graph, lambda node: True).nodes]
+        assert ("qnn.conv2d" in kinds) == whole
+        assert ("nn.conv2d" in kinds) != whole
+
+
+MATRIX = RNG.integers(-127, 128, (24, 5)).astype("int8")
+ROWS = RNG.normal(0, 1, (3, 24)).astype("float32")
+
+
+def test_a_product_of_bytes_with_bias_and_limits_is_one_layer():
+    weights = {**COMMON, "m": MATRIX, "ms": np.float32(0.01), "mz": np.int8(0),
+               "o": np.linspace(-1, 1, 5, dtype="float32"),
+               "lo": np.float32(0), "hi": np.float32(6)}  # fmt: skip
+    nodes = [
+        node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z", "d"),
+        node("DequantizeLinear", "m ms mz", "f"), node("MatMul", "d f", "c"),
+        node("Add", "c o", "a"), node("Clip", "a lo hi", "r"),
+        node("QuantizeLinear", "r t v", "p"), node("DequantizeLinear", "p t v", "y"),
+    ]  # fmt: skip
+    graph = simplified(model_of(nodes, weights, ROWS))
+    found = integer_layers(graph, lambda node: True)
+    (layer,) = [each for each in found.nodes if isinstance(each.op, ops.QuantisedDense)]
+    assert layer.op.limits == pytest.approx((0, 120))
+    np.testing.assert_allclose(found.run(ROWS)[0], graph.run(ROWS)[0], atol=0.0501)
+    compiled = compile_network(graph, "llvm").instance()(ROWS)
+    np.testing.assert_allclose(compiled[0].numpy(), found.run(ROWS)[0], atol=0.0501)
+
+
+def test_operators_of_onnx_runtime_are_those_on_floats_between_scales():
+    weights = {**COMMON, "axes": np.array([0]), "m": MATRIX, "ms": np.float32(0.01),
+               "mz": np.int8(0), "mb": np.arange(5, dtype="int32") * 900}  # fmt: skip
+    x = ROWS[:, :, None, None] * np.ones((1, 1, 2, 2), "float32")
+    q = steps(x, COMMON["s"], COMMON["z"])
+    real = (q.astype("float32") + 20) * np.float32(0.02)
+    rows = (steps(ROWS, COMMON["s"], COMMON["z"]).astype("float64") + 20) @ MATRIX
+    cases = {
+        "QLinearAdd": (vendor("QLinearAdd", "q s z q s z t v", "p"), real + real),
+        "QLinearMul": (vendor("QLinearMul", "q s z q s z t v", "p"), real * real),
+        "QLinearGlobalAveragePool": (
+            vendor("QLinearGlobalAveragePool", "q s z t v", "p"), real.mean((2, 3), keepdims=True)
+        ),
+        "QLinearAveragePool": (
+            vendor("QLinearAveragePool", "q s z t v", "p", kernel_shape=[2, 2]),
+            real.mean((2, 3), keepdims=True),
+        ),
+        "QLinearSigmoid": (vendor("QLinearSigmoid", "q s z t v", "p"), 1 / (1 + np.exp(-real))),
+        "QLinearLeakyRelu": (
+            vendor("QLinearLeakyRelu", "q s z t v", "p", alpha=0.1),
+            np.where(real > 0, real, real * 0.1),
+        ),
+        "QLinearConcat": (
+            vendor("QLinearConcat", "t v q s z q s z", "p", axis=1), np.concatenate([real] * 2, 1)
+        ),
+    }  # fmt: skip
+    first, last = node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "p t v", "y")
+    for name, (made, want) in cases.items():
+        (got,) = from_onnx(model_of([first, made, last], weights, x)).graph.run(x, dtype=None)
+        want = (steps(want, 0.05, -128).astype("float32") + 128) * np.float32(0.05)
+        np.testing.assert_allclose(got, want, atol=1e-5, err_msg=name)
+    gemm = vendor("QGemm", "q s z m ms mz mb t v", "p")
+    (got,) = from_onnx(model_of([first, gemm, last], weights, ROWS)).graph.run(ROWS, dtype=None)
+    want = (rows + np.arange(5) * 900) * 0.02 * 0.01
+    np.testing.assert_allclose(got, np.clip(np.rint(want / 0.05), 0, 255) * 0.05, atol=1e-5)
+
+
+@pytest.mark.parametrize("terms", [24, 700])
+def test_products_of_integers_are_exact_and_scales_may_depend_on_the_data(terms):
+    x = RNG.normal(0, 1, (3, terms)).astype("float32")
+    matrix = RNG.integers(0, 256, (terms, 5)).astype("uint8")
+    nodes = [
+        node("DynamicQuantizeLinear", "x", "q qs qz"),
+        node("MatMulInteger", "q m qz mz", "y"),
+    ]
+    weights = {"m": matrix, "mz": np.uint8(131)}
+    graph = from_onnx(model_of(nodes, weights, x)).graph
+    low, high = min(x.min(), 0), max(x.max(), 0)
+    scale = np.float32(high - low) / np.float32(255)
+    zero = np.rint(-low / scale)
+    q = np.clip(np.rint(x / scale) + zero, 0, 255)
+    want = (q - zero).astype("int64") @ (matrix.astype("int64") - 131)
+    (got,) = compile_network(graph, "c").instance()(x)
+    assert got.numpy().dtype == np.int32
+    np.testing.assert_array_equal(got.numpy(), want)
+
+
+def test_scales_of_blocks_are_repeated():
+    weights = {"m": np.arange(12, dtype="int8").reshape(4, 3),
+               "ms": np.array([[1, 2, 3], [10, 20, 30]], "float32")}  # fmt: skip
+    nodes = [
+        node("DequantizeLinear", "m ms", "d", axis=0, block_size=2), node("Add", "d x", "y")
+    ]  # fmt: skip
+    x = np.zeros((4, 3), "float32")
+    (got,) = from_onnx(model_of(nodes, weights, x)).graph.run(x)
+    np.testing.assert_array_equal(got, weights["m"] * weights["ms"].repeat(2, 0))
