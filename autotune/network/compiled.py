@@ -298,13 +298,18 @@ class NetworkInstance:
         return BenchmarkResult(timing.samples_s, timing)
 
     def time_evaluator(
-        self, func_name: str, dev: Device | None = None, *numbers: Any, **named: Any
+        self,
+        func_name: str,
+        dev: Device | None = None,
+        *numbers: Any,
+        ctx: Device | None = None,
+        **named: Any,
     ) -> Callable[[], BenchmarkResult]:
         """Return a function that times whole runs: `time`, as TVM's scripts ask for it.
 
         Args:
             func_name: ``"run"``.
-            dev: the device of the network.
+            dev: the device of the network; ``ctx`` is the same by TVM's old name.
             numbers, named: as of `autotune.runtime.Module.time_evaluator`, from ``number`` on.
 
         Raises:
@@ -314,8 +319,9 @@ class NetworkInstance:
         check = Check(GraphError, "time_evaluator")
         if func_name != "run":
             check.refuse("func_name", "'run'", func_name)
-        if dev is not None and dev != self.device:
-            check.refuse("dev", f"{self.device}, where the network runs", dev)
+        where = ctx if dev is None else dev
+        if where is not None and where != self.device:
+            check.refuse("dev", f"{self.device}, where the network runs", where)
         return partial(self.time, evaluator_options(*numbers, **named))
 
 

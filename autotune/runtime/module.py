@@ -219,12 +219,13 @@ class Module:
         repeats_to_cooldown: int = 1,
         cache_flush_bytes: int = 0,
         f_preproc: str = "",
+        ctx: Device | None = None,
     ) -> Callable[..., BenchmarkResult]:
         """Return a function that takes the arrays and times the kernel on them.
 
         Args:
             func_name: `entry_name`.
-            dev: the device of the module.
+            dev: the device of the module; ``ctx`` is the same by TVM's old name.
             number: runs in one measurement, after a first one that is not counted.
             repeat: how many measurements.
             min_repeat_ms: least milliseconds of one; ``number`` is raised for it.
@@ -240,9 +241,10 @@ class Module:
             KernelError: the function or the device is another, or a number is out of range.
         """
         self._check_name("func_name", func_name)
-        if dev is not None and dev != self.device:
+        where = ctx if dev is None else dev
+        if where is not None and where != self.device:
             expected = f"{self.device}, where {self.name} runs"
-            Check(KernelError, "time_evaluator").refuse("dev", expected, dev)
+            Check(KernelError, "time_evaluator").refuse("dev", expected, where)
         options = evaluator_options(
             number,
             repeat,

@@ -82,7 +82,8 @@ _GONE = {
     "the process has one scope: set autotvm.env.GLOBAL_SCOPE.silent": """
         autotvm.env.AutotvmGlobalScope autotvm.env.reset_global_scope""",
     "write function.__name__": "autotvm.util.get_func_name autotvm.utils.get_func_name",
-    "time_evaluator times; Target('cuda -emulate') finds faults": "contrib.debugger",
+    "debug_executor prints the time of each kernel; autotune.network.check compares them": """
+        contrib.debugger.debug_result""",
     "SqliteDatabase(path) keeps records without a server": "autotvm.database.RedisDatabase",
     "limits of the target are checked before anything is compiled": """
         autotvm.measure.measure_methods.gpu_verify_pass tir.analysis.verify_memory

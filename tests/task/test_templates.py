@@ -201,8 +201,28 @@ def test_a_bare_decorator_uses_the_function_name_and_create_takes_the_function()
         return SimpleNamespace()
 
     assert create(bare_scale, (4,), "llvm").name == "bare_scale"
-    with pytest.raises(TemplateError, match="is no template"):
-        create(len, (), "llvm")
+    for nameless in (len, lambda: None):
+        with pytest.raises(TemplateError, match="is no template"):
+            create(nameless, (), "llvm")
+
+
+def test_a_plain_function_becomes_the_template_of_its_name():
+    def plain_scale(n):
+        get_config().define_knob("k", [1, 2])
+        get_config().add_flop(n)
+        return SimpleNamespace()
+
+    for _ in range(2):
+        task = create(plain_scale, (4,), "llvm")
+    assert (task.name, len(task.config_space)) == ("plain_scale", 2)
+    assert create("plain_scale", (8,), "llvm").flop == 8
+
+    def another():
+        return SimpleNamespace()
+
+    another.__name__ = "plain_scale"
+    with pytest.raises(TemplateError, match="already registered for task 'plain_scale'"):
+        create(another, (), "llvm")
 
 
 def test_arguments_become_plain_values():

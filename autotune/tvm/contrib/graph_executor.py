@@ -181,12 +181,31 @@ class GraphModule:
         return functions[key]
 
 
-def create(graph_json_str: object, libmod: Any, device: Device) -> GraphModule:
-    """Return a network from the three parts that older scripts take apart."""
+def create(
+    graph_json_str: object,
+    libmod: Any,
+    device: Device | list[Device] | None = None,
+    ctx: Device | list[Device] | None = None,
+) -> GraphModule:
+    """Return a network from the three parts that older scripts take apart.
+
+    Args:
+        graph_json_str: accepted; the library has the graph.
+        libmod: the library of ``relay.build``.
+        device: where it runs, alone or in a list; ``ctx`` is the same by TVM's old name.
+
+    Raises:
+        GraphError: the library is none of a network, or there is not one device.
+    """
     del graph_json_str
+    check = Check(GraphError, "create")
     if not hasattr(libmod, "network"):
-        Check(GraphError, "create").refuse("libmod", "the library of relay.build", libmod)
-    return GraphModule(libmod["default"](device))
+        check.refuse("libmod", "the library of relay.build", libmod)
+    given = ctx if device is None else device
+    chosen = given[0] if isinstance(given, list) and len(given) == 1 else given
+    if not isinstance(chosen, Device):
+        check.refuse("device", "one device, such as tvm.cpu()", given)
+    return GraphModule(libmod["default"](chosen))
 
 
 if not TYPE_CHECKING:

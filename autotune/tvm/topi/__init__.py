@@ -6,6 +6,8 @@ from autotune.topi import *
 from autotune.topi import __all__ as _ours
 from autotune.topi.utils import equal_const_int, get_const_float, get_const_int, get_const_tuple
 from autotune.tvm.names import resolver
+from autotune.tvm.topi.arrangements import *
+from autotune.tvm.topi.arrangements import __all__ as _arrangements
 from autotune.tvm.topi.indexing import *
 from autotune.tvm.topi.indexing import __all__ as _indexing
 from autotune.tvm.topi.more import *
@@ -14,6 +16,7 @@ from autotune.tvm.topi.sorting import *
 from autotune.tvm.topi.sorting import __all__ as _sorting
 
 __all__ = [
+    *_arrangements,
     *_indexing,
     *_more,
     *_sorting,

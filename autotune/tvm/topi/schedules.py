@@ -52,13 +52,15 @@ def members(kind: str | None) -> dict[str, object]:
         found |= {name: getattr(tensor_cores, name) for name in tensor_cores.__all__}
         scheduled += tensor_cores.__all__
     for name in scheduled:
-        found[f"schedule_{name}"] = _function(f"schedule_{name}", kind)
-    found["default_schedule"] = _function("default_schedule", kind)
+        found[f"schedule_{name}"] = scheduler(f"schedule_{name}", kind)
+    found["default_schedule"] = scheduler("default_schedule", kind)
     found["schedule_injective_from_existing"] = partial(_onto_existing, kind)
     return found
 
 
-def _function(name: str, kind: str | None) -> Callable[..., Schedule]:
+def scheduler(name: str, kind: str | None) -> Callable[..., Schedule]:
+    """Return what schedules a graph for a kind of targets, under a name of TVM."""
+
     def schedule(*args: object, outs: object = None, **options: object) -> Schedule:
         """Return a schedule for output tensors.
 

@@ -11,9 +11,22 @@ from autotune.topi.nn import *
 from autotune.topi.nn import __all__ as _ours
 from autotune.topi.nn import conv2d as _conv2d
 from autotune.topi.nn import pool2d
+from autotune.topi.transform import strided_slice
 from autotune.tvm.names import resolver
+from autotune.tvm.topi.nn.blocked_conv2d import conv2d_NCHWc
+from autotune.tvm.topi.nn.normalisation import *
+from autotune.tvm.topi.nn.normalisation import __all__ as _norms
+from autotune.tvm.topi.nn.rearranging import *
+from autotune.tvm.topi.nn.rearranging import __all__ as _rearranged
 
-__all__ = [*_ours, "pool"]  # and conv2d with the arguments of older versions
+__all__ = [
+    *_ours,
+    *_norms,
+    *_rearranged,
+    "conv2d_NCHWc",
+    "pool",
+    "strided_slice",
+]  # and conv2d with the arguments of older versions
 
 # TVM's modules of operators, and where these are here.
 _MODULES = {
@@ -87,6 +100,10 @@ class _Operators(ModuleType):
 sys.modules[__name__].__class__ = _Operators
 for _theirs, _here in _MODULES.items():
     sys.modules[f"{__name__}.{_theirs}"] = import_module(f"autotune.topi.nn.{_here}")
+for _theirs in ("depth_to_space", "space_to_depth", "upsampling"):
+    sys.modules[f"{__name__}.{_theirs}"] = import_module(f"{__name__}.rearranging")
+for _theirs in ("batch_norm", "group_norm", "instance_norm", "local_response_norm"):
+    sys.modules[f"{__name__}.{_theirs}"] = import_module(f"{__name__}.normalisation")
 
 if not TYPE_CHECKING:
     __getattr__ = resolver(__name__)

@@ -1,12 +1,33 @@
-"""TVM's `topi.testing`: operators in numpy."""
+"""TVM's `topi.testing`: operators in numpy, and schedules for a target."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
+from autotune.target import Target
+from autotune.te.schedule import Schedule
 from autotune.topi.testing import *
 from autotune.topi.testing import __all__ as _ours
 from autotune.tvm.names import resolver
+from autotune.tvm.topi.schedules import scheduler
+from autotune.tvm.topi.testing.references import *
+from autotune.tvm.topi.testing.references import __all__ as _references
 
-__all__ = [*_ours]
+# Operators of which a test asks for the schedule that suits a target.
+_SCHEDULED = (
+    "batch_matmul", "broadcast", "conv2d_hwcn", "conv2d_nchw", "conv2d_nhwc", "dense", "elemwise",
+    "injective", "lrn", "pool", "reduce", "softmax",
+)  # fmt: skip
+
+__all__ = [*_ours, *_references, *(f"get_{name}_schedule" for name in _SCHEDULED)]
+
+
+def _schedule_for(name: str, target: str | Target) -> Callable[..., Schedule]:
+    """Return the function that schedules an operator for a target."""
+    kind = "cuda" if Target(target).backend.on_gpu else "llvm"
+    return scheduler(f"schedule_{name}", kind)
+
 
 if not TYPE_CHECKING:
+    globals().update({f"get_{name}_schedule": partial(_schedule_for, name) for name in _SCHEDULED})
     __getattr__ = resolver(__name__)

@@ -1,0 +1,92 @@
+"""TVM's debug executor: a network whose runs print the time of each kernel."""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING, Any
+
+from autotune.errors import GraphError
+from autotune.network import NetworkReport, report
+from autotune.runtime.device import Device
+from autotune.tvm.contrib import graph_executor
+from autotune.tvm.contrib.graph_executor import GraphModule
+from autotune.tvm.names import resolver
+from autotune.utils.check import Check
+
+__all__ = ["GraphModuleDebug", "create"]
+
+
+class GraphModuleDebug(GraphModule):
+    """A network that can be timed kernel by kernel; what it computes is the same.
+
+    Kernels are those that run: functions of fused operators, not single operators.
+    """
+
+    def run(  # type: ignore[override]
+        self,
+        number: int = 10,
+        repeat: int = 1,
+        min_repeat_ms: float = 1,
+        sort_by_time: bool = True,
+        **input_dict: object,
+    ) -> None:
+        """Run, and print a table of the kernels.
+
+        Args:
+            number, repeat: how often; their product is the number of runs.
+            min_repeat_ms: accepted for TVM's scripts.
+            sort_by_time: whether the slowest kernels come first.
+            input_dict: inputs.
+        """
+        del min_repeat_ms
+        super().run(**input_dict)
+        print(self.debug_get_output_table(number * repeat, sort_by_time))
+
+    def debug_get_output_table(self, rounds: int = 10, sort_by_time: bool = True) -> str:
+        """Return the table that `run` prints."""
+        found = report(self.module, rounds, floors=False)
+        if sort_by_time:
+            steps = sorted(found.steps, key=lambda step: -step.seconds)
+            found = NetworkReport(tuple(steps), found.seconds)
+        return str(found)
+
+    def run_individual(
+        self, number: int, repeat: int = 1, min_repeat_ms: float = 0
+    ) -> list[float]:
+        """Return the median seconds of each kernel, in the order of running.
+
+        Args:
+            number, repeat: how often; their product is the number of runs.
+            min_repeat_ms: accepted for TVM's scripts.
+        """
+        del min_repeat_ms
+        rounds = Check(GraphError, "run_individual").whole("number", number * repeat, least=1)
+        self.module.run()
+        samples = [self.module.step_seconds() for _ in range(rounds)]
+        return [statistics.median(each) for each in zip(*samples, strict=True)]
+
+    def exit(self) -> None:
+        """Do nothing: no files were written."""
+
+
+def create(
+    graph_json_str: object,
+    libmod: Any,
+    device: Device | list[Device] | None = None,
+    dump_root: object = None,
+    ctx: Device | list[Device] | None = None,
+) -> GraphModuleDebug:
+    """Return a network from the parts that scripts take apart.
+
+    Args:
+        graph_json_str: accepted; the library has the graph.
+        libmod: the library of ``relay.build``.
+        device: where it runs; ``ctx`` is the same by TVM's old name.
+        dump_root: accepted; no files are written.
+    """
+    del dump_root
+    return GraphModuleDebug(graph_executor.create(graph_json_str, libmod, device, ctx))
+
+
+if not TYPE_CHECKING:
+    __getattr__ = resolver(__name__)
