@@ -7,26 +7,38 @@ export function kindName(error) {
   return KINDS[error] ?? `error ${error}`;
 }
 
-export function digits(value, count = 4) {
+// With `zeros` as many digits as asked for, so that numbers of a column are of one length.
+export function digits(value, count = 4, zeros = false) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
   if (size !== 0 && (size >= 1e6 || size < 1e-3)) return value.toExponential(count - 1);
   const places = size >= 1 ? Math.max(0, count - 1 - Math.floor(Math.log10(size))) : count;
-  return String(Number(value.toFixed(places)));
+  const text = value.toFixed(places);
+  return zeros ? text : String(Number(text));
+}
+
+function inUnit(seconds, written) {
+  if (seconds == null || !Number.isFinite(seconds)) return "–";
+  if (seconds >= 1) return `${written(seconds)} s`;
+  if (seconds >= 1e-3) return `${written(seconds * 1e3)} ms`;
+  if (seconds >= 1e-6) return `${written(seconds * 1e6)} µs`;
+  return `${written(seconds * 1e9)} ns`;
 }
 
 // Seconds of one run of a kernel.
 export function runTime(seconds) {
-  if (seconds == null || !Number.isFinite(seconds)) return "–";
-  if (seconds >= 1) return `${digits(seconds)} s`;
-  if (seconds >= 1e-3) return `${digits(seconds * 1e3)} ms`;
-  if (seconds >= 1e-6) return `${digits(seconds * 1e6)} µs`;
-  return `${digits(seconds * 1e9)} ns`;
+  return inUnit(seconds, (value) => digits(value));
+}
+
+// The same in a column of a table.
+export function columnTime(seconds) {
+  return inUnit(seconds, (value) => digits(value, 4, true));
 }
 
 // Seconds of people's time.
 export function duration(seconds) {
   if (seconds == null || !Number.isFinite(seconds)) return "–";
+  if (seconds > 0 && seconds < 1) return inUnit(seconds, (value) => digits(value, 3));
   if (Math.abs(seconds) < 60) return `${digits(seconds, 3)} s`;
   const minutes = Math.floor(seconds / 60);
   if (minutes < 60) return `${minutes} min ${Math.round(seconds - 60 * minutes)} s`;

@@ -124,7 +124,7 @@ export function drawBest(state, redraw) {
   }
   const failed = points.trial.map((trial, at) => [choices.x === "trial" ? trial : points.time[at], points.error[at]])
     .filter(([, error]) => error);
-  legend("best-legend", groups, races.length > 0);
+  legend("best-legend", groups, races.length > 0, failed.length > 0);
   const shape = [choices, groups.map((g) => g.name), series.length];
   const x = choices.x === "trial" ? { label: "trial", incrs: WHOLE_STEPS } : { label: "since the run began", values: (_, ticks) => ticks.map(duration) };
   const label = bestLabel(state);
@@ -194,13 +194,13 @@ function bestLabel(state) {
   return `Best time so far. ${parts.join("; ")}.`;
 }
 
-function legend(id, groups, raced) {
+function legend(id, groups, raced, failed) {
   fill(byId(id), groups.map((group) => {
     const mark = el("span", { class: "swatch" });
     mark.style.background = group.color;
     return el("span", { class: "key" }, mark, group.name);
   }), raced ? el("span", { class: "key" }, el("span", { class: "swatch ring" }), "winner of the final race, with its time there") : null,
-  el("span", { class: "key" }, el("span", { class: "swatch fail" }), "failed (lower edge)"));
+  failed ? el("span", { class: "key" }, el("span", { class: "swatch fail" }), "failed (lower edge)") : null);
 }
 
 export function empty(id, text) {

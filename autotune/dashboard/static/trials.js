@@ -1,6 +1,6 @@
 // The table of trials, sorted by any column, and its export.
 import { byId, el, fill } from "./draw.js";
-import { count, duration, energyOf, kindName, percent, runTime, shortText, spreadText } from "./format.js";
+import { columnTime, count, duration, energyOf, kindName, percent, shortText, spreadText } from "./format.js";
 
 const COLUMNS = [["trial", "trial"], ["run", "run"], ["seconds", "time"], ["spread", "spread"], ["error", "outcome"],
   ["time", "ended after"], ["all_cost", "took"], ["device", "device"], ["roofline", "of ceiling"]];
@@ -25,7 +25,7 @@ export function drawTrials(state, ask) {
 function trialRow(state, row, knobs, energy) {
   const outcome = row.error ? el("td", { class: "bad", title: row.error_msg.slice(0, 2000) }, kindName(row.error)) : el("td", {}, "ok");
   return el("tr", {}, el("th", { scope: "row", class: "number" }, count(row.trial)), el("td", {}, shortText(state.runName(row.run), 28)),
-    el("td", { class: "number strong" }, runTime(row.seconds)), el("td", { class: "number" }, spreadText(row.spread)), outcome,
+    el("td", { class: "number strong" }, columnTime(row.seconds)), el("td", { class: "number" }, spreadText(row.spread)), outcome,
     el("td", { class: "number" }, duration(row.time)), el("td", { class: "number" }, duration(row.all_cost)), el("td", { class: "number" }, String(row.device)),
     el("td", { class: "number" }, percent(row.roofline)), energy ? el("td", { class: "number" }, energyOf(row.joules)) : null, knobs.map((knob) => el("td", {}, shortText(row.config[knob.name] ?? "", 40))));
 }
