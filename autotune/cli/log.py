@@ -29,6 +29,7 @@ from autotune.cli.log_plot import plot
 from autotune.cli.modules import import_templates, module_option, parted
 from autotune.cli.tables import Table, say
 from autotune.dashboard import ALL_LINES, source_of
+from autotune.errors import RecordError
 from autotune.measure.objective import TIME
 from autotune.measure.types import MeasureErrorNo
 from autotune.record.compaction import compact as compact_log
@@ -285,21 +286,30 @@ def pick(path: Path | str, out: Path | str, objective: str) -> None:
 def copy(paths: tuple[Path | str, ...]) -> None:
     """Add all lines of logs or databases to another one.
 
-    Lines that TO already contains are not added again.
+    Lines that TO already contains are not added again. Nothing is written if one of FROM is no log.
     """
     *sources, out = paths
     if not sources:
         raise click.UsageError("give at least one log to copy from, and where to")
+    copied = [_lines_of(source) for source in sources]
     with open_database(out) as database:
         known = set(database.lines())
-        for source in sources:
-            with open_log(source) as file:
-                lines = dict.fromkeys(line.rstrip("\n") + "\n" for line in file if line.strip())
+        for source, lines in zip(sources, copied, strict=True):
             new = [line for line in lines if line not in known]
             known.update(new)
             database.write(new)
             name, into = source_name(source), source_name(out)
             say(f"{name}: {len(new)} of {len(lines)} lines are new in {into}")
+
+
+def _lines_of(source: Path | str) -> dict[str, None]:
+    """Return the lines of a log, each once; refuse what has none that could be a record's."""
+    with open_log(source) as file:
+        lines = dict.fromkeys(line.rstrip("\n") + "\n" for line in file if line.strip())
+    reader = ALL_LINES.reader(lines, source_name(source), quiet=True)
+    if next(iter(reader), None) is None and reader.is_no_log:
+        raise RecordError(f"log copy: {reader.report()}")
+    return lines
 
 
 @log.command()

@@ -31,8 +31,9 @@ def test_the_table_shows_plain_loops_the_default_the_winner_and_a_library(small)
     assert done.exit_code == 0, done.output
     body = done.output[done.output.rindex("against default") :].splitlines()[2:]
     rows = [line for line in body if line.endswith("x")]
-    names = ["plain loops", "default configuration", "tuned", "numpy (unfold + BLAS)"]
-    assert [row.split("  ")[0].strip() for row in rows] == names
+    tuned = ["default configuration", "tuned"], ["tuned: the default configuration"]
+    names = [["plain loops", *each, "numpy (unfold + BLAS)"] for each in tuned]
+    assert [row.split("  ")[0].strip() for row in rows] in names
     # A row has none where the host was so busy that of its samples only one counts.
     assert any("+- " in row for row in rows)
     assert "1.00x" in rows[1]
@@ -110,6 +111,11 @@ def test_a_replay_that_is_slower_beyond_the_noise_floor_is_said_so():
         "the replay took 2400.0 us, tuning measured 1700.0 us: +41.2%, more than the noise floor "
         "of 3.1%"
     )
+
+
+def test_a_default_that_wins_has_one_row():
+    (row,) = demo.table(comparison(1e-3, [1e-3] * 3)).rows
+    assert (row[0], row[-1]) == ("tuned: the default configuration", "1.00x")
 
 
 def test_a_machine_that_became_slower_is_told_from_a_replay_that_did():

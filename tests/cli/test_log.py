@@ -234,6 +234,21 @@ def test_nothing_a_log_says_breaks_a_command(logs, tmp_path):
     assert run("diff", log, logs[0]).exit_code == 0
 
 
+def test_copy_adds_what_is_new_and_takes_nothing_but_logs(logs, tmp_path):
+    first, second = map(str, logs)
+    out, notes = tmp_path / "all.log", tmp_path / "notes.txt"
+    notes.write_text("buy milk\n")
+    refused = CliRunner().invoke(main, ["log", "copy", first, str(notes), str(out)])
+    assert refused.exit_code == 1
+    assert "notes.txt: its only line is not a record" in refused.output
+    assert not out.exists()
+    for _ in range(2):
+        done = CliRunner().invoke(main, ["log", "copy", first, second, str(out)])
+        assert done.exit_code == 0, done.output
+    lines = [line for log in logs for line in log.read_text().splitlines()]
+    assert out.read_text().splitlines() == [*dict.fromkeys(lines)]
+
+
 def test_an_empty_log_is_no_mistake(tmp_path):
     log = tmp_path / "empty.log"
     log.write_text("")
