@@ -286,7 +286,7 @@ def pick(path: Path | str, out: Path | str, objective: str) -> None:
 def copy(paths: tuple[Path | str, ...]) -> None:
     """Add all lines of logs or databases to another one.
 
-    Lines that TO already contains are not added again. Nothing is written if one of FROM is no log.
+    Lines that TO already contains are not added again. If one of FROM is no log, none is copied.
     """
     *sources, out = paths
     if not sources:
