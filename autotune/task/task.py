@@ -36,6 +36,7 @@ from autotune.task.template import (
     Outcome,
     TaskTemplate,
     find_template,
+    named,
     register,
     template,
 )
@@ -316,7 +317,7 @@ def create(
         task = autotune.create("gemm_nn.cpu", args=(512, 512, 512), target="llvm")
         print(task.config_space)
     """
-    name = _name_of(task_name)
+    name = named(task_name)
     target = Target.current() if target is None else target
     if target is None:
         raise TemplateError(
@@ -325,22 +326,6 @@ def create(
     task = Task(name, args, target, target_host)
     task.config_space  # noqa: B018 - collects the knobs now, so that mistakes show here
     return task
-
-
-def _name_of(task_name: str | Function) -> str:
-    """Return the name of a template; a plain function is registered by its own name."""
-    name = task_name if isinstance(task_name, str) else getattr(task_name, "task_name", None)
-    if name is not None:
-        return str(name)
-    if not inspect.isfunction(task_name) or not task_name.__name__.isidentifier():
-        raise TemplateError(
-            f"create: {task_name!r} is no template; task_name must be the name of one, or a "
-            f"function that has a name"
-        )
-    entry = TASK_TABLE.get(task_name.__name__)
-    if entry is None or entry.fcustomized is not task_name:
-        register(task_name.__name__, task_name)
-    return task_name.__name__
 
 
 def _target(spec: str | Target | None) -> Target | None:

@@ -125,6 +125,26 @@ def register(name: str, func: Function | None = None, override: bool = False) ->
     return decorate if func is None else decorate(func)
 
 
+def named(task_name: str | Function) -> str:
+    """Return the name of a template; a plain function is registered by its own name.
+
+    Raises:
+        TemplateError: it is none, and cannot be one; or its name is taken.
+    """
+    name = task_name if isinstance(task_name, str) else getattr(task_name, "task_name", None)
+    if name is not None:
+        return str(name)
+    if not inspect.isfunction(task_name) or not task_name.__name__.isidentifier():
+        raise TemplateError(
+            f"create: {task_name!r} is no template; task_name must be the name of one, or a "
+            f"function that has a name"
+        )
+    entry = TASK_TABLE.get(task_name.__name__)
+    if entry is None or entry.fcustomized is not task_name:
+        register(task_name.__name__, task_name)
+    return task_name.__name__
+
+
 def _one_line(argument: str, name: object, such_as: str) -> str:
     """Return the name of a task: no log holds one with a control character, such as a newline."""
     text = _CHECK.text(argument, name, such_as)
