@@ -2,6 +2,7 @@ import gc
 import subprocess
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ from autotune.errors import CompileError, CompilerMissing, CompileTimeout, Devic
 from autotune.kernel import SourceKernel, arg, call, workspace
 from autotune.kernel.kernel import ITEM_BYTES
 from autotune.runtime import array, compile_kernel, cpu, cuda, empty, from_dlpack, load
-from autotune.runtime.arrays import dlpack
 from autotune.runtime.arrays.array import numpy_dtype
 from autotune.runtime.compile import cuda_compilers
 from autotune.runtime.nvidia import driver as cuda_driver
@@ -123,9 +123,20 @@ def test_dlpack_lends_device_memory_without_copying():
     ours = array(np.arange(6, dtype="float32"), cuda())
     again = from_dlpack(ours)
     assert (again.pointer, again.device, again.dtype) == (ours.pointer, cuda(), "float32")
-    del again
+    memory = weakref.ref(ours.block)
+    del again, ours
     gc.collect()
-    assert not dlpack._lent
+    assert memory() is None
+
+
+def test_numpy_gets_a_copy_on_the_host_or_says_that_it_cannot_read_the_device():
+    ours = array(np.arange(6, dtype="float32"), cuda())
+    with pytest.raises((RuntimeError, BufferError), match=r"(?i)unsupported device"):
+        np.from_dlpack(ours)
+    shared = np.asarray(from_dlpack(ours.__dlpack__(dl_device=(1, 0))).numpy())
+    np.testing.assert_array_equal(shared, np.arange(6, dtype="float32"))
+    with pytest.raises(BufferError, match=r"got \(1, 0\) and copy=False"):
+        ours.__dlpack__(dl_device=(1, 0), copy=False)
 
 
 def test_torch_shares_device_memory_both_ways():

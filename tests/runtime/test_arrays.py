@@ -1,16 +1,18 @@
 import gc
+import weakref
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import autotune.runtime as runtime
-from autotune.errors import DeviceError, KernelError
+from autotune.errors import CompileError, DeviceError, KernelError
 from autotune.kernel import arg
 from autotune.kernel.kernel import ITEM_BYTES
 from autotune.runtime import array, cpu, device, empty, from_dlpack, random_inputs
-from autotune.runtime.arrays import dlpack
-from autotune.runtime.arrays.array import numpy_dtype
+from autotune.runtime.arrays import dlpack, lender
+from autotune.runtime.arrays.array import NDArray, numpy_dtype
+from autotune.runtime.device import Device
 from autotune.target import Target
 from autotune.tvm import nd
 
@@ -90,32 +92,99 @@ def test_we_share_numpys_memory_by_dlpack():
 
 def test_lent_memory_lives_as_long_as_it_is_used():
     ours = array(values("float32", (1000, 100)))
-    theirs = np.from_dlpack(ours)
+    theirs, memory = np.from_dlpack(ours), weakref.ref(ours.block)
     del ours
     gc.collect()
     assert theirs.sum() == pytest.approx(100_000 * 100_001 / 2, rel=1e-3)
-    assert len(dlpack._lent) == 1
+    assert memory() is not None
     del theirs
-    gc.collect()
-    assert not dlpack._lent
+    assert memory() is None
 
 
 def test_borrowed_memory_is_given_back():
-    lender = array(values("float64"))
-    borrowed = from_dlpack(lender)
-    assert borrowed.pointer == lender.pointer
-    assert len(dlpack._lent) == 1
+    ours = array(values("float64"))
+    borrowed, memory = from_dlpack(ours), weakref.ref(ours.block)
+    assert borrowed.pointer == ours.pointer
+    del ours
+    gc.collect()
+    assert memory() is not None
     del borrowed
-    gc.collect()
-    assert not dlpack._lent
+    assert memory() is None
 
 
-def test_a_capsule_nobody_takes_is_given_back():
-    capsule = array(values("float64")).__dlpack__()
-    assert len(dlpack._lent) == 1
+@pytest.fixture(params=["c", "python"])
+def functions(request, monkeypatch):
+    """Lend with the functions in C, and with those where there is no compiler."""
+    made = lender.lender() if request.param == "c" else lender.lender_in_python()
+    monkeypatch.setattr(dlpack, "lender", lambda: made)
+
+
+@pytest.mark.parametrize("version", [None, (1, 0)])
+def test_a_capsule_nobody_takes_is_given_back(functions, version):
+    ours = array(values("float64"))
+    memory = weakref.ref(ours.block)
+    capsule = ours.__dlpack__(max_version=version)
+    del ours
+    assert memory() is not None
     del capsule
+    assert memory() is None
+
+
+@pytest.mark.parametrize("version", [None, (1, 0)])
+def test_a_borrower_gives_back_through_both_structures(functions, version):
+    torch = pytest.importorskip("torch")
+    ours = array(values("float64"))
+    theirs = torch.from_dlpack(ours.__dlpack__(max_version=version))
+    memory = weakref.ref(ours.block)
+    del ours
+    assert theirs.sum() == 21
+    del theirs
+    assert memory() is None
+
+
+class OnGpu(NDArray):
+    """An array that says that it is on a GPU."""
+
+    def __dlpack__(self, **asked):
+        told = asked.get("max_version") is not None
+        where = Device("cuda", 0)
+        return dlpack.export(self, self.pointer, self.shape, self.dtype, where, told)
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+
+def test_numpys_error_for_an_array_on_a_gpu_is_its_own():
+    ours = array(values("float32"))
+    memory = weakref.ref(ours.block)
+    with pytest.raises((RuntimeError, BufferError), match=r"(?i)unsupported device"):
+        np.from_dlpack(OnGpu(ours.device, ours.shape, ours.dtype, ours.block))
+    del ours
     gc.collect()
-    assert not dlpack._lent
+    assert memory() is None
+
+
+def test_an_error_that_is_pending_stays_while_memory_is_given_back():
+    torch = pytest.importorskip("torch")
+    ours = array(values("float32"))
+    with pytest.raises(TypeError, match="relu"):
+        torch.relu(torch.from_dlpack(ours), "one too many")
+    memory = weakref.ref(ours.block)
+    del ours
+    gc.collect()
+    assert memory() is None
+
+
+def test_without_a_compiler_memory_is_lent_too(monkeypatch):
+    def refuse(*_, **__):
+        raise CompileError("no compiler")
+
+    monkeypatch.setattr(lender, "compile_kernel", refuse)
+    lender.lender.cache_clear()
+    try:
+        assert np.from_dlpack(array(values("float32"))).sum() == 21
+    finally:
+        lender.lender.cache_clear()
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "bool", "float16", "uint8"])
@@ -145,11 +214,14 @@ def test_a_capsule_is_taken_once():
     assert kept.numpy().sum() == 21
 
 
-def test_dlpack_does_not_copy_behind_the_callers_back():
-    with pytest.raises(BufferError, match="copyto"):
-        array(values("float32")).__dlpack__(copy=True)
-    with pytest.raises(BufferError, match="copyto"):
-        array(values("float32")).__dlpack__(dl_device=(2, 0))
+def test_dlpack_copies_where_the_borrower_asks_for_it():
+    ours = array(values("float32"))
+    assert from_dlpack(ours.__dlpack__(copy=False, dl_device=(1, 0))).pointer == ours.pointer
+    copy = from_dlpack(ours.__dlpack__(copy=True))
+    assert copy.pointer != ours.pointer
+    np.testing.assert_array_equal(copy.numpy(), ours.numpy())
+    with pytest.raises(BufferError, match=r"expected dl_device \(1, 0\) .* got \(2, 0\)"):
+        ours.__dlpack__(dl_device=(2, 0))
 
 
 def test_torch_shares_memory_both_ways():
@@ -232,9 +304,11 @@ def test_bfloat16_keeps_its_name():
 def test_dlpack_memory_begins_at_its_offset(first, count):
     ours = array(np.arange(8, dtype="float32"))
     capsule = ours.__dlpack__()
-    ((managed, *_),) = dlpack._lent.values()
-    managed.dl_tensor.byte_offset = 4 * first
-    managed.dl_tensor.shape[0] = count
+    tensor = dlpack._DLManagedTensor.from_address(
+        dlpack._pointer_of(capsule, b"dltensor")
+    ).dl_tensor
+    tensor.byte_offset = 4 * first
+    tensor.shape[0] = count
     theirs = from_dlpack(capsule)
     np.testing.assert_array_equal(theirs.numpy(), np.arange(first, first + count))
     assert theirs.pointer == ours.pointer + 4 * first

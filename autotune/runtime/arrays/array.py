@@ -207,14 +207,39 @@ class NDArray:
     ) -> object:
         """Lend the memory to another library, when what runs on the device has ended.
 
-        ``stream=-1`` asks not to wait.
+        Args:
+            stream: of the borrower; -1 asks not to wait.
+            max_version: the newest version of DLPack that the borrower reads.
+            dl_device: DLPack's numbers of the device where the values are wanted: this one, by
+                default, or the CPU, to which they are copied from any other.
+            copy: whether to lend a copy: True, False for never, or where one is needed.
+
+        Raises:
+            BufferError: this would take a copy that is not allowed, or another device.
         """
-        if dl_device not in (None, self.__dlpack_device__()) or copy:
-            raise BufferError(f"__dlpack__ lends the memory on {self.device}; copy it with copyto")
-        if stream != -1:
+        own = self.__dlpack_device__()
+        where = own if dl_device is None else tuple(map(int, dl_device))
+        copied = bool(copy) or where != own
+        source = self
+        if copied:
+            target = self.device if where == own else cpu()
+            if copy is False or where not in (own, (target.device_type, target.index)):
+                raise BufferError(
+                    f"__dlpack__ of an array on {self.device}: expected dl_device {own} or, with "
+                    f"copy allowed, {(cpu().device_type, 0)}; got {where} and copy={copy}"
+                )
+            source = self.copyto(target)
+        elif stream != -1:
             self.device.sync()
-        versioned = max_version is not None and max_version[0] >= 1
-        return dlpack.export(self, self.pointer, self.shape, self.dtype, self.device, versioned)
+        return dlpack.export(
+            source,
+            source.pointer,
+            source.shape,
+            source.dtype,
+            source.device,
+            versioned=max_version is not None and max_version[0] >= 1,
+            copied=copied,
+        )
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Return DLPack's numbers of the device."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from autotune.errors import KernelError
 from autotune.kernel.kernel import ITEM_BYTES
+from autotune.runtime.arrays.lender import hold, lender
 from autotune.runtime.arrays.memory import Block
 from autotune.runtime.device import DEVICE_TYPES, Device
 
@@ -71,13 +72,14 @@ _ON_CPU = (DEVICE_TYPES["cpu"], _CUDA_HOST)
 _ON_CUDA = (DEVICE_TYPES["cuda"], _CUDA_MANAGED)
 # CUDA's legacy default stream in DLPack's numbering; our kernels run after what is queued there.
 _LEGACY_STREAM = 1
+# DLPACK_FLAG_BITMASK_IS_COPIED.
+_IS_COPIED = 2
 _FRESH, _USED, _VERSIONED = b"dltensor", b"used_dltensor", b"dltensor_versioned"
 
 _api = ctypes.pythonapi
-_CapsuleDestructor = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _new_capsule = _api.PyCapsule_New
 _new_capsule.restype = ctypes.py_object
-_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, _CapsuleDestructor]
+_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 _pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", _api)
 )
@@ -87,31 +89,6 @@ _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
 _rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_SetName", _api)
 )
-# In a destructor the capsule is being freed: it is passed as an address, never as an object.
-_dying_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
-    ("PyCapsule_IsValid", _api)
-)
-_dying_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", _api)
-)
-
-# What is lent, by the address of its header, until the borrower gives it back.
-_lent: dict[int, tuple[object, ...]] = {}
-
-
-def _give_back(managed: Any) -> None:
-    _lent.pop(ctypes.addressof(managed.contents), None)
-
-
-def _drop_capsule(capsule: int) -> None:
-    # A capsule that was taken has another name, and its taker calls the deleter.
-    for name in (_FRESH, _VERSIONED):
-        if _dying_is_valid(capsule, name):
-            _lent.pop(_dying_pointer(capsule, name), None)
-
-
-_deleter, _versioned_deleter = _Deleter(_give_back), _VersionedDeleter(_give_back)
-_destructor = _CapsuleDestructor(_drop_capsule)
 
 
 def export(
@@ -121,10 +98,19 @@ def export(
     dtype: str,
     device: Device,
     versioned: bool = False,
+    copied: bool = False,
 ) -> object:
-    """Return a capsule that lends ``pointer``; ``owner`` lives until it is given back."""
-    managed: Any = _DLManagedTensorVersioned(major=1) if versioned else _DLManagedTensor()
-    managed.deleter = _versioned_deleter if versioned else _deleter
+    """Return a capsule that lends ``pointer``; ``owner`` lives until it is given back.
+
+    Whether the memory is a copy, which nothing else reads, is said to versioned consumers.
+    """
+    functions = lender()
+    if versioned:
+        managed: Any = _DLManagedTensorVersioned(major=1, flags=_IS_COPIED if copied else 0)
+        managed.deleter = _VersionedDeleter(functions.give_back_versioned)
+    else:
+        managed = _DLManagedTensor()
+        managed.deleter = _Deleter(functions.give_back)
     extents = (ctypes.c_int64 * len(shape))(*shape)
     # numpy refuses absent strides together with zero dimensions; dense ones suit everybody.
     steps = (ctypes.c_int64 * len(shape))(*_dense_strides(shape))
@@ -134,9 +120,9 @@ def export(
     tensor.ndim = len(shape)
     tensor.dtype = _DLDataType(CODES[dtype.rstrip("0123456789")], ITEM_BYTES[dtype] * 8, 1)
     tensor.shape, tensor.strides = extents, steps
-    address = ctypes.addressof(managed)
-    _lent[address] = (managed, extents, steps, owner)
-    return _new_capsule(address, _VERSIONED if versioned else _FRESH, _destructor)
+    managed.manager_ctx = hold((managed, extents, steps, owner))
+    name = _VERSIONED if versioned else _FRESH
+    return _new_capsule(ctypes.addressof(managed), name, functions.drop_capsule)
 
 
 def adopt(
