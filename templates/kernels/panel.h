@@ -3,7 +3,7 @@
 #define LINE_FLOATS 16
 
 // Prefetch of the rows that are packed next: FETCHED of them with every LINE_FLOATS steps, their pitch, and the floats of
-// each.
+// each, which need not begin with a cache line.
 #ifndef FETCHED
 #define FETCHED 0
 #define FETCH_PITCH 0
@@ -34,8 +34,10 @@ INLINED void multiply_panel(
     if (ahead) prefetch_rows(rows, a + near);
     if (FETCHED && next)
 #pragma GCC unroll 4
-      for (int i = 0; i < FETCHED; ++i, next += FETCH_PITCH)
+      for (int i = 0; i < FETCHED; ++i, next += FETCH_PITCH) {
         for (int j = 0; j < FETCH_WIDE; j += LINE_FLOATS) __builtin_prefetch(next + j, 0, 2);
+        __builtin_prefetch(next + FETCH_WIDE - 1, 0, 2);
+      }
     const int end = SMALLER(near + LINE_FLOATS, depth);
     for (int k = near; k < end; ++k) {
       // Rows of a panel that is not packed come from L2; the hardware prefetcher does not follow their stride.
