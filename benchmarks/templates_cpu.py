@@ -55,6 +55,8 @@ from benchmarks.template_workloads import DEPTHWISE as DEPTHWISE_V2
 
 Call = Callable[[], Any]
 LLVM = Target("llvm")
+# How long a call is repeated.
+_SOME_SECONDS = 0.01
 PRODUCTS = (
     (512, 512, 512), (768, 768, 768), (1024, 1024, 1024), (2048, 2048, 2048), (768, 3072, 768),
     (128, 768, 3072), (128, 3072, 768), (197, 768, 768), (1000, 1000, 1000), (511, 513, 509),
@@ -225,16 +227,24 @@ def _without_grad(torch: Any, call: Callable[..., Any], *inputs: Any) -> Any:
 
 
 def least_cpu_time(calls: Mapping[str, Call], rounds: int) -> dict[str, float]:
-    """Return the least CPU seconds of each call, taken in turns."""
+    """Return the least CPU seconds of each call, taken in turns.
+
+    Each is called for as long before: else one that reads what the one before it read would find
+    that in the cache, and the one after another that reads its own arrays would not.
+    """
+
+    def mean(call: Call) -> float:
+        started, runs = time.process_time(), 0
+        while time.process_time() - started < _SOME_SECONDS:
+            call()
+            runs += 1
+        return (time.process_time() - started) / runs
+
     least = dict.fromkeys(calls, float("inf"))
     for _ in range(rounds):
         for name, call in calls.items():
-            call()
-            started, runs = time.process_time(), 0
-            while time.process_time() - started < 0.01:
-                call()
-                runs += 1
-            least[name] = min(least[name], (time.process_time() - started) / runs)
+            mean(call)
+            least[name] = min(least[name], mean(call))
     return least
 
 

@@ -24,7 +24,7 @@ from .conv2d_shape import Conv2d
 
 # Rows that are prefetched with 16 steps at most: few filters would wait for more. Those of 1x1
 # layers are short.
-_MOST_FETCHED, _MOST_FETCHED_SHORT = 2, 4
+_MOST_FETCHED, _MOST_FETCHED_SHORT = 2, 8
 
 
 def _fetching(shape: Conv2d, choice: Mapping[str, int]) -> dict[str, int]:

@@ -22,8 +22,9 @@ from .conv2d_shape import Conv2d
 
 # Cost of packing an element, and of a multiply-add, relative to transposing an element.
 _PACKING_COST, _PRODUCT_COST = 10, 0.16
-# Filters that are too few for panels beyond the L1 cache, and a part of that cache.
-_FEW_FILTERS, _FIRST_CACHE = 64, 16 << 10
+# Filters that are too few for panels beyond the L1 cache, and a part of that cache; filters that
+# read images beyond L2 in place.
+_FEW_FILTERS, _FIRST_CACHE, _FEWEST_FAR = 64, 16 << 10, 24
 # Channels that are read in place at a time where lines are skipped: the hardware prefetcher does
 # not follow so many streams.
 _SKIPPING = 64
@@ -71,7 +72,8 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     deepest = max(near, default=1)
     # Where several tasks prefetch what is packed next, shorter parts stay in the cache until then.
     is_one = pixels <= max(options["panels"]) * width
-    is_whole_depth = is_one and not _is_gathered(shape)
+    is_few = is_whole(shape) and shape.co <= _FEW_FILTERS and not is_near(shape)
+    is_whole_depth = is_one and not is_few and not _is_gathered(shape)
     choice["channels"] = deepest if is_whole_depth else min(deepest, _UNFOLDED // 2)
     if unit.floats <= 8 and _skips_im2col(shape):
         return choice | _of_lines(shape, options, choice, target)
@@ -138,8 +140,11 @@ def _of_few_filters(
 def _reads_in_place(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
     """Return whether packing takes longer than reading an image in place.
 
-    Short vectors are mostly unaligned there, which pays only where memory is slower.
+    Short vectors are mostly unaligned there, which pays only where memory is slower. Panels of an
+    image beyond the L2 cache are prefetched while more filters are multiplied.
     """
+    if is_whole(shape) and not is_near(shape):
+        return shape.co <= (FEWEST if unit.halves else _FEWEST_FAR)
     return shape.co <= FEWEST and (unit.floats > 8 or not is_near(shape))
 
 
