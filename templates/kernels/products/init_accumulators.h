@@ -1,3 +1,15 @@
+// Returns a value in a register of its own. Of accumulators that share one until the first wgmma, whose left operand is in
+// registers, ptxas copies it between that wgmma and the next, and serialises them all (its warning C7515).
+__device__ __forceinline__ float own_register(float x) {
+#if A_FROM_REGISTERS && !defined(AUTOTUNE_EMULATE)
+  float own;
+  asm volatile("mov.b32 %0, %1;" : "=f"(own) : "f"(x));
+  return own;
+#else
+  return x;
+#endif
+}
+
 // With BIAS_FIRST accumulators are initialised with the bias of their columns, which is loaded while the first K tile
 // is in flight.
 __device__ __forceinline__ void init_accumulators(
@@ -22,7 +34,7 @@ __device__ __forceinline__ void init_accumulators(
 #pragma unroll
     for (int i = 0; i < FRAGS_M; ++i)
 #pragma unroll
-      for (int v = 0; v < 4; ++v) sum[i][j * 4 + v] = pair[v % 2];
+      for (int v = 0; v < 4; ++v) sum[i][j * 4 + v] = own_register(pair[v % 2]);
   }
 #endif
 }
