@@ -1,7 +1,7 @@
 """Convolutions NCHW of float32: which kernels run a shape.
 
-`conv2d_bf16x3` and `conv2d_im2col` multiply on tensor cores, `conv2d_cuda` by ``fmaf``. Estimates
-choose, as they choose among the tiles of each.
+`conv2d_bf16x3`, `conv2d_im2col` and, of pointwise layers, `conv2d_pointwise` multiply on tensor
+cores, `conv2d_cuda` by ``fmaf``. Estimates choose, as they choose among the tiles of each.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from types import ModuleType
 from autotune import Target
 
 from ..products.gemm_wgmma import has_wgmma
-from . import conv2d_bf16x3, conv2d_cuda, conv2d_im2col
+from . import conv2d_bf16x3, conv2d_cuda, conv2d_im2col, conv2d_pointwise
 from .conv2d_shape import Conv2d
 
-# A knob that no other of these families has: by it a configuration of a log is known.
-KNOBS = {"channels": conv2d_cuda, "ahead": conv2d_bf16x3, "in_turn": conv2d_im2col}
+# A knob that none of those behind it has: by it a configuration of a log is known.
+KNOBS = {
+    "channels": conv2d_cuda, "swapped": conv2d_pointwise, "ahead": conv2d_bf16x3,
+    "in_turn": conv2d_im2col,
+}  # fmt: skip
 
 
 def family_of(
@@ -43,6 +46,8 @@ def _fastest(shape: Conv2d, target: Target) -> ModuleType:
         family: family.untuned_cycles(shape.alone, target)
         for family in (conv2d_bf16x3, conv2d_cuda)
     }
+    if conv2d_pointwise.offered(shape, target):
+        cycles[conv2d_pointwise] = conv2d_pointwise.untuned_cycles(shape.alone, target)
     if conv2d_im2col.offered(shape, target):
         # For a bias all of the matrix is written, and a K tile more is multiplied.
         whole = replace(shape.alone, bias=shape.bias and shape.taps == 1)

@@ -1,10 +1,11 @@
 """Products of 8-bit integers whose operands are not K-major.
 
 Tensor cores multiply K-major integers only. ``mma.sync`` sorts others in registers, where rows in
-memory are multiples of 4 (`gemm_mma`); TMA, which loads for ``wgmma``, reads K-major rows that are
-multiples of 16 (`gemm_tma`). For it kernels before the product transpose what is not K-major, and
-pad rows; everything else is as for products of 16-bit floats (`gemm_half`). A matrix that is used
-many times is better stored as [n, k].
+memory are multiples of 4 (`gemm_mma`). ``wgmma``, which TMA loads for (`gemm_tma`), reads its left
+operand from registers too, where one that is not K-major is sorted alike: that is a, or with
+swapped operands b, with rows of a multiple of 16. For all others kernels before the product
+transpose what is not K-major, and pad rows; everything else is as for products of 16-bit floats
+(`gemm_half`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from .. import common
 from . import gemm_half, gemm_mma, gemm_skinny_int8, gemm_tma
 from .gemm_padded import Products
 from .gemm_shape import Gemm
+from .gemm_tma_form import Form
 
 # Of the kernel that transposes: threads of a block, and its tile across and along K.
 THREADS, ACROSS, ALONG = 256, 64, 128
@@ -36,7 +38,7 @@ LARGE = 2**24
 MOVED, HIDDEN, WRITTEN, LAUNCHES, MARGIN = 2600, 500, 0.17, 4500, 1.15
 # Cycles that copies of rows of no multiple of 4 take beyond those, in the mean of four products,
 # and extent of K up to which many such rows are faster without copies: 147x328x25538 took 60 us.
-UNALIGNED_COPIES, UNALIGNED_SUM = 3600, 512
+UNALIGNED_COPIES, UNALIGNED_SUM, COPIES = 3600, 512, 1200
 # Cycles of ``mma.sync`` on operands as they are: at the start, in parts of its estimate, at least
 # of a K tile after the first, and of a multiprocessor for a result, of even and of odd rows. They
 # fit 77 choices of ten products on an H100, with an error of 14%.
@@ -99,13 +101,25 @@ def _beats_copies(shape: Gemm, target: Target) -> bool:
 def _on_copies(shape: Gemm, target: Target) -> tuple[float, dict[str, int]]:
     """Return the estimated cycles of the fastest product on K-major copies, and its choice."""
     whole = along_k(shape)
-    family = gemm_half if gemm_half.offered(whole, target) else gemm_mma
-    choice = family.default_choice(whole, target)
-    unaligned = 0 if gemm_mma.reads(shape) else UNALIGNED_COPIES
-    run = float(family.estimate(whole, choice, target)) + _copying(shape) + unaligned
-    if not gemm_half.by_boxes(choice):
+    if not gemm_half.offered(whole, target) or not gemm_tma.suits_integers(whole):
+        family = gemm_half if gemm_half.offered(whole, target) else gemm_mma
+        choice = family.default_choice(whole, target)
+        run = float(family.estimate(whole, choice, target)) + _copying(shape, choice)
         return run + LAUNCHES, choice
-    return run - HIDDEN + WRITTEN * _results(shape, target), choice
+    every = []
+    for swapped in (0, 1):
+        knob = {gemm_half.KNOB: Form(0, 1, swapped).knob}
+        whole = read(shape, knob)
+        if swapped and whole.transpose_b:
+            continue  # no tiles of swapped K-major operands
+        choice = gemm_tma.default_choice(whole, target, swapped=swapped)
+        if gemm_tma.violation(whole, choice, target) is None:
+            run = float(gemm_tma.estimate(whole, choice, target)) + _copying(shape, choice)
+            every.append((run - HIDDEN + WRITTEN * _results(shape, target), choice))
+    if every:
+        return min(every, key=lambda one: one[0])
+    choice = gemm_half.default_choice(along_k(shape), target)
+    return float(gemm_half.estimate(along_k(shape), choice, target)) + LAUNCHES, choice
 
 
 def _as_they_are(shape: Gemm, target: Target) -> tuple[float, dict[str, int]]:
@@ -125,14 +139,34 @@ def _results(shape: Gemm, target: Target) -> float:
     return shape.batch * shape.m * shape.n / common.multiprocessors(target)
 
 
-def _copying(shape: Gemm) -> float:
-    """Return the cycles in which K-major copies are read and written."""
-    copied = {
-        "a": shape.transpose_a or shape.k % 16 > 0,
-        "b": not shape.transpose_b or shape.k % 16 > 0,
-    }
-    moved = sum(2 * math.prod(_sizes(shape)[name]) for name in copied if copied[name])
-    return moved / MOVED
+def _copying(shape: Gemm, choice: Mapping[str, int]) -> float:
+    """Return the cycles in which the K-major copies of a choice are made."""
+    there = copied(shape, choice)
+    if not any(there.values()):
+        return 0.0
+    moved = sum(2 * math.prod(_sizes(shape)[name]) for name in there if there[name])
+    unaligned = 0 if gemm_mma.reads(shape) else UNALIGNED_COPIES
+    return COPIES + moved / MOVED + unaligned
+
+
+def copied(shape: Gemm, choice: Mapping[str, int]) -> dict[str, bool]:
+    """Return which operands a choice copies: those that it cannot read as they are."""
+    padded, left = shape.k % 16 > 0, ""
+    if gemm_half.by_boxes(choice):
+        left = "b" if Form.of(choice[gemm_half.KNOB]).swapped else "a"
+    across = {"a": shape.transpose_a, "b": not shape.transpose_b}
+    runs = {"a": shape.a_run, "b": shape.b_run}
+    return {name: runs[name] % 16 > 0 or name != left if across[name] else padded for name in "ab"}
+
+
+def read(shape: Gemm, choice: Mapping[str, int]) -> Gemm:
+    """Return the shape of the product that a choice multiplies: of copies, where it makes some."""
+    there = copied(shape, choice)
+    return replace(
+        along_k(shape),
+        transpose_a=shape.transpose_a and not there["a"],
+        transpose_b=shape.transpose_b or there["b"],
+    )
 
 
 def streams_copies(shape: Gemm, knobs: Container[str]) -> bool:
@@ -161,6 +195,11 @@ def _streamed(shape: Gemm) -> Gemm:
     return replace(shape, transpose_a=False, k=along_k(shape).k)
 
 
+def _copied_left(shape: Gemm) -> dict[str, bool]:
+    """Return what is copied for it."""
+    return {"a": True, "b": shape.transpose_b and shape.k % 16 > 0}
+
+
 def along_k(shape: Gemm) -> Gemm:
     """Return the shape of the copies."""
     return replace(shape, transpose_a=False, transpose_b=True, k=shape.k + -shape.k % 16)
@@ -174,18 +213,23 @@ class AlongK:
 
     def candidates(self, shape: Gemm) -> dict[str, list[int]]:
         """Return the values each knob may take."""
-        return self.family.candidates(self._whole(shape))
+        options = self.family.candidates(self._whole(shape, {}))
+        swapped = read(shape, {gemm_half.KNOB: Form(0, 1, 1).knob})
+        if self.family is not gemm_half or swapped.transpose_b:
+            return options
+        others = gemm_tma.candidates(swapped)
+        return {name: sorted({*values, *others[name]}) for name, values in options.items()}
 
     def violation(self, shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
         """Return why a choice cannot run, or None."""
         if self._reads(shape, choice):
             return gemm_half.violation_in_family(shape, {gemm_half.KNOB: 0, **choice}, target)
-        return self.family.violation(self._whole(shape), choice, target)
+        return self.family.violation(self._whole(shape, choice), choice, target)
 
     def default_choice(self, shape: Gemm, target: Target) -> dict[str, int]:
         """Return the choice to use where nothing was tuned."""
         if self.family is gemm_skinny_int8 or not is_needed(shape):
-            return self.family.default_choice(self._whole(shape), target)
+            return self.family.default_choice(self._whole(shape, {}), target)
         _, choice = min(
             (_as_they_are(shape, target), _on_copies(shape, target)), key=lambda one: one[0]
         )
@@ -196,12 +240,10 @@ class AlongK:
         if self._reads(shape, choice):
             return gemm_half.kernel(shape, choice)
         source = self._product(shape, choice)
-        whole, padded = self._whole(shape), shape.k % 16 > 0
-        copied = {
-            "a": whole.transpose_a != shape.transpose_a or (padded and not shape.transpose_a),
-            "b": whole.transpose_b != shape.transpose_b or (padded and shape.transpose_b),
-        }
-        names = {name: f"{name}_along_k" for name, there in copied.items() if there}
+        there = self._copied(shape, choice)
+        if not any(there.values()):
+            return source
+        names = {name: f"{name}_along_k" for name in there if there[name]}
         sizes = _sizes(shape)
         product = [
             replace(one, args=tuple(names.get(name, name) for name in one.args))
@@ -213,7 +255,7 @@ class AlongK:
         given = [each for pair in names.items() for each in pair]
         calls = [call("along_k", given, sum(blocks.values()), THREADS), *product]
         sides = common.defines(
-            copy_a=copied["a"], copy_b=copied["b"], copy_transposes_a=shape.transpose_a,
+            copy_a=there["a"], copy_b=there["b"], copy_transposes_a=shape.transpose_a,
             copy_transposes_b=not shape.transpose_b, k_plain=shape.k, a_rows=shape.m,
             b_rows=shape.n, a_blocks=blocks.get("a", 0),
         )  # fmt: skip
@@ -236,13 +278,17 @@ class AlongK:
         by_mma = self.family is not gemm_skinny_int8 and not choice.get(gemm_half.KNOB)
         return by_mma and gemm_mma.reads(shape)
 
-    def _whole(self, shape: Gemm) -> Gemm:
-        """Return the shape of the product that runs."""
-        return _streamed(shape) if self.family is gemm_skinny_int8 else along_k(shape)
+    def _copied(self, shape: Gemm, choice: Mapping[str, int]) -> dict[str, bool]:
+        """Return which operands are copied."""
+        return _copied_left(shape) if self.family is gemm_skinny_int8 else copied(shape, choice)
+
+    def _whole(self, shape: Gemm, choice: Mapping[str, int]) -> Gemm:
+        """Return the shape of the product that runs; that of K-major copies without a choice."""
+        return _streamed(shape) if self.family is gemm_skinny_int8 else read(shape, choice)
 
     def _product(self, shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernels of the product of the copies, which take what is asked for."""
-        whole = self._whole(shape)
+        whole = self._whole(shape, choice)
         if self.family is not gemm_skinny_int8:
             return gemm_half.kernel(whole, choice, shape)
         return gemm_skinny_int8.kernel(whole, choice, shape)

@@ -137,6 +137,8 @@ class Gemm:
         transpose_a, transpose_b: whether a is stored as [k, m], b as [n, k].
         shared: ``"a"`` or ``"b"``, where one matrix serves the whole batch; else ``""``.
         epilogue: its channels are the columns of c.
+        by_rows: whether they are its rows instead, as where filters are the left operand; such
+            kernels are those of `gemm_bf16x3_fused` alone.
     """
 
     m: int
@@ -148,6 +150,7 @@ class Gemm:
     transpose_b: bool = False
     shared: str = ""
     epilogue: Epilogue = field(default_factory=Epilogue)
+    by_rows: bool = False
 
     def __post_init__(self) -> None:
         if min(self.m, self.n, self.k, self.batch) < 1:
@@ -204,7 +207,7 @@ class Gemm:
         return [
             arg("a", a, kind),
             arg("b", b, kind),
-            *self.epilogue.arguments(self.n, c, kind),
+            *self.epilogue.arguments(self.m if self.by_rows else self.n, c, kind),
             arg("c", c, self.result_dtype, role="out"),
         ]
 
@@ -222,6 +225,7 @@ class Gemm:
             ),
             **defines(**self.epilogue.defines()),
             **self.epilogue.texts(self.dtype),
+            **({"BY_ROWS": 1} if self.by_rows else {}),
         }  # fmt: skip
 
     def reference(self) -> Callable[..., Array]:
@@ -242,7 +246,8 @@ class Gemm:
             operands = tuple(x.astype(sums.dtype) for x in others)
             if self.dtype == "int8":
                 return sums.astype(np.int64).astype(np.int32)
-            return self.epilogue.apply(sums, operands, sums.ndim - 1).astype(a.dtype)
+            channels = sums.ndim - (2 if self.by_rows else 1)
+            return self.epilogue.apply(sums, operands, channels).astype(a.dtype)
 
         return product
 

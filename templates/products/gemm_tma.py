@@ -106,11 +106,11 @@ TEXTS = (
 # Those of floats.
 FLOAT_TEXTS = tuple(text for text in TEXTS if text != "elements.h")
 # Those of integers, which have no epilogue.
-INTEGER_TEXTS = tuple(
-    name
-    for text in FLOAT_TEXTS
-    for name in ([text, "wgmma_int8.h"] if text == "wgmma.h" else [text])
-)
+_BEHIND = {
+    "mma.h": ["mma.h", "mma_int8_across.h"],
+    "wgmma.h": ["wgmma.h", "wgmma_int8.h"],
+}
+INTEGER_TEXTS = tuple(name for text in FLOAT_TEXTS for name in _BEHIND.get(text, [text]))
 # Results up to which split-K is worth its second kernel, which reduces partial sums; and up to
 # which more ranges of K than eight are, as there are few tiles.
 FEW_RESULTS, FEW_TILES = 2**20, 2**16
@@ -124,6 +124,8 @@ def _is_offered(form: Form, shape: Product) -> bool:
     if shape.dtype == "int8" or shape.gathers:
         alone = shape.dtype == TF32 and form.cluster_m == 1
         suits = alone if form.swapped else not _swaps(shape)
+        if shape.dtype == "int8":  # what is not K-major is the left operand
+            suits = form.swapped == (not shape.transpose_b)
         return form.cluster_n == 1 and not form.cluster_reduce and suits
     if form.knob < MORE_CLUSTERS:
         return shape.dtype in HALVES or not form.cluster_reduce

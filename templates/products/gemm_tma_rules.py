@@ -24,8 +24,8 @@ Rules = list[tuple[bool, str]]
 
 def refusal(shape: Product) -> str | None:
     """Return why TMA cannot load the operands of a shape, or None."""
-    integers, whole = shape.dtype == "int8", 16 // item_bytes(shape)
-    along_k = shape.transpose_b and not shape.transpose_a
+    integers = shape.dtype == "int8"
+    whole = 16 if integers else 16 // item_bytes(shape)
     across_k = shape.transpose_a and not shape.transpose_b
     reasons = [
         (
@@ -33,12 +33,9 @@ def refusal(shape: Product) -> str | None:
             "operands must be 16-bit floats, floats as TF32 or 8-bit integers",
         ),
         (
-            integers and not (along_k and shape.k % 16 == 0),
-            "integers must be K-major: a as [m, k] and b as [n, k], with k a multiple of 16",
-        ),
-        (
-            shape.dtype == TF32 and across_k,
-            "one operand of floats must be K-major: a as [m, k], or b as [n, k] (transpose_b)",
+            (integers or shape.dtype == TF32) and across_k,
+            "one operand of floats or integers must be K-major: a as [m, k], or b as [n, k] "
+            "(transpose_b)",
         ),
         (
             shape.a_run % whole > 0 or shape.b_run % whole > 0,
@@ -157,12 +154,18 @@ def _of_operands(tiling: TmaTiling) -> Rules:
     """Return the rules of the layouts of operands, and of swapped ones."""
     shape, swapped = tiling.shape, tiling.form.swapped > 0
     more = not in_place(shape.epilogue)
-    halves = swapped & (not tiling.floats)
+    halves = swapped & (shape.dtype in HALVES)
     multicast = tiling.form.cluster_m > 1
     return [
         *(_of_groups(tiling, shape) if isinstance(shape, AcrossGroups) else ()),
-        (tiling.floats & (tiling.right_mn_major > 0), "an MN-major right operand of floats"),
-        (swapped & tiling.integers, "swapped operands of integers"),
+        (
+            (tiling.floats or tiling.integers) & (tiling.right_mn_major > 0),
+            "an MN-major right operand of floats or integers",
+        ),
+        (
+            tiling.integers & (tiling.left_in_registers > 0) & (tiling.tile_m % (2 * PANEL) > 0),
+            "half a panel of integers",
+        ),
         (halves & shape.gathers, "an implicit right operand of 16-bit floats"),
         (swapped & shape.gathers & multicast, "multicast of an implicit right operand"),
         (

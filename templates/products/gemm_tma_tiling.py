@@ -75,7 +75,8 @@ def fragments(shape: Product) -> list[int]:
         return [width for width in range(least, min(each, 32) + 1) if each % width == 0]
     if shape.dtype != "int8":
         return sorted({*widths(shape.n), *widths(shape.m)})
-    return sorted({width + width % 2 for width in widths(shape.n)})
+    columns = shape.n if shape.transpose_b else shape.m  # otherwise operands are swapped
+    return sorted({width + width % 2 for width in widths(columns)})
 
 
 class TmaTiling:
@@ -104,8 +105,8 @@ class TmaTiling:
         # Tiles of MN-major operands are whole panels wide; K-major ones have any width.
         self.right_mn_major = common.pick(swapped, shape.transpose_a + 0, 1 - shape.transpose_b)
         self.left_mn_major = common.pick(swapped, 1 - shape.transpose_b, shape.transpose_a + 0)
-        # As TF32, wgmma takes an MN-major left operand from registers alone.
-        self.left_in_registers = self.left_mn_major * self.floats
+        # As TF32 and of integers, wgmma takes an MN-major left operand from registers alone.
+        self.left_in_registers = self.left_mn_major * (self.floats or self.integers)
         self.right_unit = 1 + (PANEL - 1) * self.right_mn_major
         self.b_columns = common.ceil_div(self.tile_n, self.right_unit) * self.right_unit
         # Of groups that are joined b has rows of one of them.
@@ -163,10 +164,12 @@ class TmaTiling:
     def smem_epilogue(self) -> int:
         """Whether results go through shared memory: TMA boxes of 64 columns, or strips.
 
-        Those of floats do not: neighbouring threads store whole sectors of 32 bytes.
+        Those of floats do not: neighbouring threads store whole sectors of 32 bytes, and of
+        integers with swapped operands two.
         """
         return (
             (not self.floats)
+            & ((not self.integers) | (self.form.swapped == 0))
             & ((self.choice["split"] == 1) | self.form.cluster_reduce)
             & ((self.shape.n % 8 == 0) | self.strips)
         )
@@ -270,6 +273,15 @@ class TmaTiling:
             return self.tiles
         return min(self.tiles, MULTIPROCESSORS * self.resident(target))
 
+    def _across(self, asked: Product) -> tuple[int, int, int]:
+        """Return rows, columns and rows of a box of an MN-major left operand.
+
+        Of integers items are two neighbours along M, and rows as many as are asked for: TMA fills
+        those to the K of padded copies with zeros.
+        """
+        chunk = self.choice["chunk"]
+        return (asked.k, self.m // 2, 2 * chunk) if self.integers else (self.k, self.m, chunk)
+
     def maps(self, asked: Product) -> dict[str, str]:
         """Return the tensor maps of a, b and c; a and b may be padded copies."""
         s, c, k = self.shape, self.choice, self.k
@@ -278,7 +290,7 @@ class TmaTiling:
             transposed = (not s.transpose_b, not s.transpose_a)
         # A block loads its part of a tile that is multicast.
         a_rows, b_rows = self.tile_m // self.form.cluster_n, self.tile_n // self.form.cluster_m
-        a = (k, self.m, c["chunk"]) if transposed[0] else (self.m, k, a_rows)
+        a = self._across(asked) if transposed[0] else (self.m, k, a_rows)
         b = (self.n, k, b_rows) if transposed[1] else (k, self.n, c["chunk"])
         sides = {"A_MAP": a, "B_MAP": b}
         if self.smem_epilogue and asked.n % 8 == 0:

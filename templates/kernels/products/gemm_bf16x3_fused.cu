@@ -303,10 +303,29 @@ __device__ __forceinline__ void produce(const SharedStorage& smem, const CellSou
   }
 }
 
-#if FOLLOWS && SPLIT == 1
-#define FINISH(low, high, n, at) finish_pair(low, high, epilogue, n, at)
+#if FOLLOWS && BY_ROWS
+// The epilogue of two neighbours of row m, its channel.
+__device__ __forceinline__ void finish_pair_of_row(
+    float& low, float& high, const EpilogueArgs& epilogue, int m, int n, size_t at) {
+  if (N % 2 == 0) {
+    float pair[2] = {low, high};
+    finish<0>(pair, epilogue, m, at);
+    low = pair[0], high = pair[1];
+  } else {
+    float one[1] = {low}, other[1] = {high};
+    finish<0>(one, epilogue, m, at);
+    finish<0>(other, epilogue, m, n + 1 < N ? at + 1 : at);
+    low = one[0], high = other[0];
+  }
+}
+#endif
+
+#if FOLLOWS && SPLIT == 1 && BY_ROWS
+#define FINISH(low, high, m, n, at) finish_pair_of_row(low, high, epilogue, m, n, at)
+#elif FOLLOWS && SPLIT == 1
+#define FINISH(low, high, m, n, at) finish_pair(low, high, epilogue, n, at)
 #else
-#define FINISH(low, high, n, at)
+#define FINISH(low, high, m, n, at)
 #endif
 
 // Writes a thread's sums: two rows from `row` on, and of each 8 columns two from `column` on. What the epilogue of some
@@ -321,14 +340,14 @@ __device__ __forceinline__ void write_sums(
       for (int j = first; j < first + AT_ONCE; ++j) {
         const int m = SWAPPED ? column + j * 8 + two : row + two, n = SWAPPED ? row : column + j * 8;
         if (j < PAIRS && m < M && n < N)
-          body(n, static_cast<size_t>(m) * N + n, sum[j * 4 + (SWAPPED ? two : two * 2)],
+          body(m, n, static_cast<size_t>(m) * N + n, sum[j * 4 + (SWAPPED ? two : two * 2)],
                sum[j * 4 + (SWAPPED ? two + 2 : two * 2 + 1)]);
       }
     };
 #pragma unroll
     for (int first = 0; first < PAIRS; first += AT_ONCE) {
-      each(first, [&](int n, size_t at, float& low, float& high) { FINISH(low, high, n, at); });
-      each(first, [&](int n, size_t at, float low, float high) { write_floats(out, at, n, low, high); });
+      each(first, [&](int m, int n, size_t at, float& low, float& high) { FINISH(low, high, m, n, at); });
+      each(first, [&](int, int n, size_t at, float low, float high) { write_floats(out, at, n, low, high); });
     }
   }
 }
@@ -399,7 +418,11 @@ extern "C" __global__ void __launch_bounds__(128) gemm_bf16x3_reduce(
   add_parts<SPLIT>(total, partial + i, SIZE);
 #if FOLLOWS
   const EpilogueArgs epilogue = {bias, residual, scale, shift};
+#if BY_ROWS
+  finish<0>(total, epilogue, static_cast<int>(i / N % M), i);
+#else
   finish<1>(total, epilogue, static_cast<int>(i % N), i);
+#endif
 #endif
   store_vector<R_VEC>(out + i, total);
 }

@@ -31,7 +31,37 @@ __device__ __forceinline__ constexpr int row_of(int k) {
   return JOINED == 1 ? k : k / PANEL * (PANEL / JOINED) + k % (PANEL / JOINED);
 }
 
-#if A_FROM_REGISTERS
+#if A_FROM_REGISTERS && INT8
+// Address of the vector whose address a thread passes to ldmatrix, which transposes pairs of integers: 16 neighbours at
+// one place along K, in a panel with a row for each place.
+typedef unsigned LeftOperand;
+
+__device__ __forceinline__ LeftOperand left_operand(unsigned stages, int group) {
+  const int row = group * FRAGS_M * 64 + threadIdx.x / 32 % 4 * 16, k = place_across(threadIdx.x % 32);
+  // Of two fragments of a warpgroup the second is half a row further.
+  return stages + row / 128 * (CHUNK * 256) + k * 128 + (row % 128 / 16 ^ k % 8) * 16;
+}
+
+// Issues the wgmma of K items FROM to TO of a K tile, A from registers.
+template <int FROM, int TO>
+__device__ __forceinline__ void issue_wgmmas(
+    Sum (&sum)[FRAGS_M][WORDS], LeftOperand left, descriptor right, bool add) {
+  constexpr int STEPS = (TO - FROM) / DEPTH;
+  unsigned words[STEPS][FRAGS_M][4];
+#pragma unroll
+  for (int step = 0; step < STEPS; ++step)
+#pragma unroll
+    for (int i = 0; i < FRAGS_M; ++i)
+      load_left_across(words[step][i], (left ^ i * 64) + (FROM + step * DEPTH) * 256, threadIdx.x % 32);
+  wgmma_fence();
+#pragma unroll
+  for (int step = 0; step < STEPS; ++step)
+#pragma unroll
+    for (int i = 0; i < FRAGS_M; ++i)
+      issue_wgmma(sum[i], words[step][i],
+                  right + descriptor_offset(bytes_to<B_ALONG_K, TILE_N>(0, FROM + step * DEPTH)), add || FROM + step > 0);
+}
+#elif A_FROM_REGISTERS
 // Address of a thread's words of the left operand, stored with one row of a panel for each k. wgmma takes items k and k
 // + 4 of each 8; every other four lanes load the latter first, which avoids bank conflicts.
 typedef unsigned LeftOperand;
@@ -308,9 +338,9 @@ __device__ __forceinline__ void consume_tiles(
 #elif SMEM_EPILOGUE
       write_boxes(out + matrix, sum[i], tile.m + row + i * 64, tile.n, lane, buffers);
 #elif SWAP_AB
-      write_across(out + matrix, sum[i], tile.m + row + i * 64 + lane / 4, tile.n + lane % 4 * 2, epilogue);
+      write_across(out + matrix, sum[i], tile.m + row + i * 64 + row_of_lane(lane), tile.n + lane % 4 * 2, epilogue);
 #else
-      write_pairs(out + matrix, sum[i], tile.m + row + i * 64 + lane / 4, tile.n + lane % 4 * 2, epilogue);
+      write_pairs(out + matrix, sum[i], tile.m + row + i * 64 + row_of_lane(lane), tile.n + lane % 4 * 2, epilogue);
 #endif
 #endif
 #endif

@@ -85,17 +85,30 @@ constexpr int CONSUMER_REGISTERS = FREE_REGISTERS < 240 ? FREE_REGISTERS : 240;
 constexpr bool MOVE_REGISTERS = ENTRY_REGISTERS < 240;
 // Whether the rows of an operand in shared memory are contiguous along K (K-major).
 constexpr bool A_ALONG_K = !TRANSPOSE_A, B_ALONG_K = TRANSPOSE_B;
-#if TF32 && TRANSPOSE_A
+#if (TF32 || INT8) && TRANSPOSE_A
 #define A_FROM_REGISTERS 1
 #else
 #define A_FROM_REGISTERS 0
 #endif
-static_assert(!TF32 || B_ALONG_K, "the right operand of TF32 must be K-major");
+// Whether A has 8-bit integers across K: items are two neighbours then, and panels have a row for each place along K. The
+// two rows of which a thread has sums are neighbours, else 8 apart.
+#if INT8 && A_FROM_REGISTERS
+constexpr int BESIDE = 2, ROW_STEP = 1;
+#else
+constexpr int BESIDE = 1, ROW_STEP = 8;
+#endif
+__device__ __forceinline__ int row_of_lane(int lane) { return lane / 4 * BESIDE; }
+#if TF32 || INT8
+static_assert(B_ALONG_K, "the right operand of TF32 and of integers must be K-major");
+#endif
+static_assert(BESIDE == 1 || TILE_M % (BESIDE * PANEL) == 0, "half a panel of integers");
 // Any multiple of 8 columns up to 256: gemm_wgmma.py's `product_text` writes the list of operands.
 #define DEFINE_OWN_WGMMA(NAME, TRANSPOSES) \
   DEFINE_WGMMA(NAME, TRANSPOSES, OWN_COLUMNS, TILE_N / 2 / JOINED, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
 
-#if A_FROM_REGISTERS && defined(AUTOTUNE_EMULATE)
+#if A_FROM_REGISTERS && INT8
+DEFINE_RS_WGMMA(issue_wgmma, OWN_COLUMNS, TILE_N / 2, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
+#elif A_FROM_REGISTERS && defined(AUTOTUNE_EMULATE)
 static inline void issue_wgmma(
     float (&sum)[TILE_N / 2], const unsigned (&left)[4], descriptor right, bool add) {
   const int lane = threadIdx.x % 32;

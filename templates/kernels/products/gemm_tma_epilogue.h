@@ -47,7 +47,7 @@ __device__ __forceinline__ void write_pairs(
   constexpr int PAIRS = COUNT / 4, AT_ONCE = 8;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int m = m0 + half * 8;
+    const int m = m0 + half * ROW_STEP;
     if (!WHOLE_ROWS && m >= C_M) continue;
     auto each = [&](int first, auto body) {
 #pragma unroll
@@ -228,9 +228,10 @@ __device__ __forceinline__ void write_remainder(Finished* __restrict__ out, unsi
 }
 
 // Stores two neighbours of fragment j to a row of a box, with the 128-byte swizzle.
-__device__ __forceinline__ void put_pair(char* row, const Sum* pair, int j, int lane) {
+__device__ __forceinline__ void put_pair(char* row, const Sum* pair, int j, int lane, int half) {
 #if INT8
-  *reinterpret_cast<int2*>(row + (j * 2 + lane % 4 / 2 ^ lane / 4) * 16 + lane % 2 * 8) = make_int2(pair[0], pair[1]);
+  const int number = BESIDE == 2 ? lane / 4 * 2 % 8 + half : lane / 4;
+  *reinterpret_cast<int2*>(row + (j * 2 + lane % 4 / 2 ^ number) * 16 + lane % 2 * 8) = make_int2(pair[0], pair[1]);
 #else
   *reinterpret_cast<unsigned*>(row + (j ^ lane / 4) * 16 + lane % 4 * 4) =
       pack_pair(scale_and_activate(pair[0]), scale_and_activate(pair[1]));
@@ -250,11 +251,11 @@ __device__ __forceinline__ void write_boxes(
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      char* const row = static_cast<char*>(__cvta_shared_to_generic(box)) + (lane / 4 + half * 8) * 128;
+      char* const row = static_cast<char*>(__cvta_shared_to_generic(box)) + (row_of_lane(lane) + half * ROW_STEP) * 128;
 #pragma unroll
       for (int j = 0; j < FRAGMENTS; ++j)
         if (part * FRAGMENTS + j < WRITTEN_N / 8)
-          put_pair(row, sum + (part * FRAGMENTS + j) * 4 + half * 2, j, lane);
+          put_pair(row, sum + (part * FRAGMENTS + j) * 4 + half * 2, j, lane, half);
     }
     const bool whole = part < WRITTEN_N / BOX_COLUMNS;
     if (whole) fence_proxy_async();

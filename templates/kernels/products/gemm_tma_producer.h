@@ -45,19 +45,19 @@ __device__ __forceinline__ void copy_operand(
     Side<false>, unsigned to, const TensorMap& map, const Item* operand, int first, int k, unsigned full, int rank,
     unsigned blocks) {
   // Each block loads as many panels of a K tile, or, where these cannot be shared out evenly, all panels in turn.
-  constexpr bool EVENLY = TILE % (PANEL * BLOCKS) == 0;
+  constexpr bool EVENLY = TILE % (PANEL * BESIDE * BLOCKS) == 0;
   if (BLOCKS > 1 && !EVENLY && k / CHUNK % BLOCKS != rank) return;
   const int share = BLOCKS > 1 && EVENLY ? rank * (TILE / BLOCKS) : 0;
 #pragma unroll
-  for (int i = 0; i < (EVENLY ? TILE / BLOCKS : TILE); i += PANEL)
+  for (int i = 0; i < (EVENLY ? TILE / BLOCKS : TILE); i += PANEL * BESIDE)
     if (WHOLE || first + share + i < EXTENT)
-      load_k_rows<BLOCKS>(to + (share + i) * (CHUNK * ITEM_BYTES), map, operand, first + share + i, k, full, blocks);
+      load_k_rows<BLOCKS>(to + (share + i) * (CHUNK * ITEM_BYTES), map, operand, (first + share + i) / BESIDE, k * BESIDE, full, blocks);
 }
 
 // Returns the bytes that all blocks of a cluster load of a K tile of an operand.
 template <bool ALONG_K, int TILE, int EXTENT, bool WHOLE, int BLOCKS>
 __device__ __forceinline__ int bytes_of(int first) {
-  constexpr int STEP = ALONG_K ? TILE / BLOCKS : PANEL, COUNT = (TILE + STEP - 1) / STEP;
+  constexpr int STEP = ALONG_K ? TILE / BLOCKS : PANEL * BESIDE, COUNT = (TILE + STEP - 1) / STEP;
   constexpr int EACH = STEP * CHUNK * ITEM_BYTES / (ALONG_K ? 1 : JOINED);
   if (WHOLE) return COUNT * EACH;
   const int there = first < EXTENT ? (EXTENT - first + STEP - 1) / STEP : 0;

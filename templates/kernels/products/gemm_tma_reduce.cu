@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(SUM_THREADS) gemm_tma_reduce(
 #else
   const EpilogueArgs epilogue = {};
 #endif
-  const int row = (thread / 128 * FRAGS_M + fragment) * 64 + thread % 128 / 32 * 16 + thread % 32 / 4;
+  const int row = (thread / 128 * FRAGS_M + fragment) * 64 + thread % 128 / 32 * 16 + row_of_lane(thread % 32);
 #if SWAP_AB
   write_across(out + matrix, sum, tile.m + row, tile.n + j * 8 + thread % 4 * 2, epilogue);
 #else

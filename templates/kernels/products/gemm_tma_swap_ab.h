@@ -123,6 +123,20 @@ __device__ __forceinline__ Finished finished(float x) {
 #endif
 }
 
+#if INT8
+// Writes a thread's accumulators, the first at row m and column n of its tile: two rows of it are neighbours in C.
+template <int COUNT>
+__device__ __forceinline__ void write_across(
+    Finished* __restrict__ out, const Sum (&sum)[COUNT], int m, int n0, const EpilogueArgs&) {
+#pragma unroll
+  for (int i = 0; i < COUNT; i += 4)
+#pragma unroll
+    for (int v = 0; v < 2; ++v) {
+      const int n = n0 + i / 4 * 8 + v;
+      if (m < C_N && n < C_M) write_pair(out, static_cast<size_t>(n) * C_N + m, m, sum[i + v], sum[i + 2 + v]);
+    }
+}
+#else
 // Writes a thread's accumulators, the first at row m and column n of its tile; neighbours in C are held by lanes 4
 // apart. What the epilogue of some of them needs is loaded before any of these is stored.
 template <int COUNT>
@@ -148,5 +162,6 @@ __device__ __forceinline__ void write_across(
     each(first, [&](int, size_t at, Sum result) { out[at] = finished(result); });
   }
 }
+#endif
 #endif
 #endif

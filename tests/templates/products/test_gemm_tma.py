@@ -231,6 +231,31 @@ INTEGERS = {
         {"warps_m": 8, "frags_n": 16, "stages": 5},
     ),
     "narrow": (Gemm(65, 24, 480, "int8", 1, False, True), {"frags_n": 3, "chunk": 128}),
+    # Left operands across K are sorted in registers.
+    "b-across": (
+        Gemm(67, 208, 144, "int8"),
+        {"wgmma": SWAPPED.knob, "warps_m": 8, "frags_n": 10, "stages": 3},
+    ),
+    "b-across-ping-pong": (
+        Gemm(35, 272, 272, "int8", 3, shared="b"),
+        {"wgmma": SWAPPED.knob + 4, "frags_m": 2, "frags_n": 4, "stages": 4},
+    ),
+    "b-across-split": (
+        Gemm(68, 144, 640, "int8"),
+        {"wgmma": SWAPPED.knob, "frags_m": 2, "frags_n": 8, "split": 2},
+    ),
+    "a-across": (
+        Gemm(208, 72, 144, "int8", 2, True, True),
+        {"warps_m": 8, "frags_n": 10, "stages": 3},
+    ),
+    "a-across-long": (
+        Gemm(144, 71, 720, "int8", 1, True, True),
+        {"frags_m": 2, "frags_n": 6, "chunk": 128, "stages": 3},
+    ),
+    "a-across-cooperative": (
+        Gemm(272, 264, 272, "int8", 1, True, True),
+        {"wgmma": 4, "warps_m": 8, "frags_n": 10, "stages": 3},
+    ),
 }
 
 

@@ -1,0 +1,74 @@
+"""Pointwise float32 NCHW convolutions as products of the filters and the images, as they lie.
+
+An image is a matrix with a row for each channel, and so is its result: c[co, pixels] = weight[co,
+ci] data[ci, pixels], one product for each image. `gemm_bf16x3_fused` reads rows of any length, splits
+what it multiplies, and has the epilogue of each row; either operand may be the left one, so that few
+filters, or few pixels, leave no tile half empty. `conv2d_bf16x3` has tiles of 64 filters and whole
+rows of an image, and splits images again for each of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+from autotune import SourceKernel, Target
+
+from ..products import gemm_bf16x3_fused
+from ..products.gemm_shape import Gemm
+from ..products.gemm_wgmma import has_wgmma
+from .conv2d_shape import Conv2d
+
+
+def product_of(shape: Conv2d) -> Gemm:
+    """Return the product that computes a convolution."""
+    return Gemm(
+        shape.co, shape.h * shape.w, shape.ci, "float32", shape.n,
+        shared="a" if shape.n > 1 else "", epilogue=shape.epilogue, by_rows=True,
+    )  # fmt: skip
+
+
+def offered(shape: Conv2d, target: Target) -> bool:
+    """Return whether a convolution is such products, and a target multiplies so."""
+    plain = shape.stride == (1, 1) and not any(shape.window.padding) and shape.groups == 1
+    return shape.taps == 1 and plain and not shape.kept and has_wgmma(target)
+
+
+@lru_cache(maxsize=1024)
+def untuned_cycles(shape: Conv2d, target: Target) -> float:
+    """Return the cycles of the untuned choice; infinity where none can run."""
+    choice = default_choice(shape, target)
+    return math.inf if violation(shape, choice, target) else estimate(shape, choice, target)
+
+
+def candidates(shape: Conv2d) -> dict[str, list[int]]:
+    """Return the values each knob may take."""
+    return gemm_bf16x3_fused.candidates(product_of(shape))
+
+
+def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    return gemm_bf16x3_fused.violation(product_of(shape), choice, target)
+
+
+def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
+    """Return a rough number of cycles."""
+    return gemm_bf16x3_fused.estimate(product_of(shape), choice, target)
+
+
+def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned."""
+    return gemm_bf16x3_fused.default_choice(product_of(shape), target)
+
+
+def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernels of a choice of knobs."""
+    source = gemm_bf16x3_fused.kernel(product_of(shape), choice)
+    names = {"a": "weight", "b": "data", "c": "out"}
+    calls = [
+        replace(one, args=tuple(names.get(name, name) for name in one.args))
+        for one in source.calls
+    ]
+    return replace(source, calls=calls, args=shape.arguments(), reference=shape.reference())

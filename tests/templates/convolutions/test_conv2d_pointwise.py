@@ -1,0 +1,64 @@
+"""Pointwise convolutions as products with an epilogue of rows: right, and where they are offered."""
+
+import autotune.templates  # noqa: F401 - registers the tasks
+import numpy as np
+import pytest
+from autotune.templates.convolutions import conv2d_pointwise
+from autotune.templates.convolutions.conv2d_shape import Conv2d
+
+from autotune.emulator import EmulatedKernel, compile_emulated
+from autotune.target import Target
+from autotune.task import ConfigEntity, create
+from autotune.task.kinds import OtherOptionEntity
+from tests.templates.emulated import arrays_of
+
+HOPPER = Target("cuda -arch=sm_90")
+CHOICE = {"groups": 1, "tile_n": 24, "stages": 2, "ahead": 1, "split": 1, "swapped": 0}
+FEW_FILTERS = (2, 123, 123, 32, 346, 1, 1, 1, 0, True, True, True)
+
+
+def points(n, h, w, co, ci, **rest):
+    return Conv2d(n, h, w, co, ci, 1, 1, (1, 1), (0, 0), **{"bias": True, "relu": False} | rest)
+
+
+LAYERS = {
+    "odd": (points(2, 7, 9, 70, 37, residual=True, activation="gelu"), {}),
+    "even": (points(1, 8, 10, 33, 40, affine=True, relu=True), {"tile_n": 40}),
+    "swapped": (points(3, 5, 13, 20, 70, residual=True), {"swapped": 1}),
+    "split": (points(2, 6, 11, 20, 200, shift=True), {"swapped": 1, "split": 3}),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_results_have_the_epilogue_of_their_channel(name, tmp_path):
+    shape, change = LAYERS[name]
+    source = conv2d_pointwise.kernel(shape, {**CHOICE, **change})
+    kernel, arrays = source.kernel("cuda"), arrays_of(source)
+    library = compile_emulated(kernel, tmp_path / "kernel.so", arch="sm_90", checked=False)
+    EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
+    wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
+    np.testing.assert_allclose(arrays[-1].astype(np.float64), wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        points(1, 8, 8, 64, 64, kept=True),
+        Conv2d(1, 8, 8, 64, 64, 1, 1, (2, 2), (0, 0), True, False),
+        Conv2d(1, 8, 8, 64, 64, 1, 1, (1, 1), (1, 1), True, False),
+        Conv2d(1, 8, 8, 64, 64, 1, 1, (1, 1), (0, 0), True, False, groups=2),
+        Conv2d(1, 8, 8, 64, 64, 1, 3, (1, 1), (0, 1), True, False),
+    ],
+    ids=["kept", "stride", "padding", "groups", "taps"],
+)
+def test_other_convolutions_are_none_of_these(shape):
+    assert not conv2d_pointwise.offered(shape, HOPPER)
+
+
+def test_a_layer_of_few_filters_runs_so_untuned_and_old_logs_stay_valid():
+    task = create("conv2d_nchw.cuda", FEW_FILTERS, HOPPER)
+    assert task.instantiate(task.default()).kernel("cuda").name == "gemm_bf16x3_fused"
+    old = {"rows": 8, "chunk": 16, "slices": 1, "split": 1, "stages": 2, "ahead": 2}
+    entities = {name: OtherOptionEntity(value) for name, value in old.items()}
+    kernel = task.instantiate(ConfigEntity(0, None, entities)).kernel("cuda")
+    assert kernel.name == "conv2d_bf16x3"
