@@ -350,9 +350,21 @@ def _band(shape: Product, choice: Mapping[str, int]) -> int:
     return next((band for band in bands if rows % band == 0), choice["band"])
 
 
-def swapped_operands(shape: Product) -> dict[str, int | str]:
-    """Return the layouts of swapped, transposed operands."""
-    given = shape.operands()
+def _operands(shape: Product, asked: Product) -> dict[str, int | str]:
+    """Return the layouts of operands; those in registers are as asked for, others may be copies."""
+    given, plain = shape.operands(), asked.operands()
+    if shape.dtype in HALVES or shape.gathers:
+        return given
+    a = {"A_STRIDE": plain["A_STRIDE"]} if shape.transpose_a else {}
+    b = {} if shape.transpose_b else {"B_STRIDE": plain["B_STRIDE"]}
+    return {**given, **a, **b}
+
+
+def swapped_operands(
+    shape: Product, given: dict[str, int | str] | None = None
+) -> dict[str, int | str]:
+    """Return the layouts of swapped, transposed operands, of which some are ``given``."""
+    given = given or shape.operands()
     return {
         "A_STRIDE": given["B_STRIDE"], "B_STRIDE": given["A_STRIDE"],
         "TRANSPOSE_A": int(not shape.transpose_b), "TRANSPOSE_B": int(not shape.transpose_a),
@@ -405,6 +417,7 @@ def _defines(tiling: TmaTiling, asked: Product) -> dict[str, int | str]:
         smem_epilogue=tiling.smem_epilogue and (asked.n % 8 == 0 or tiling.strips),
     )  # fmt: skip
     element = {"ELEMENT": 1 + HALVES.index(shape.dtype)} if shape.dtype in HALVES else {}
+    operands = _operands(shape, asked)
     images = {}
     if isinstance(shape, Conv2dNhwc):
         images = {"IMAGES": shape.images, "TAP_RUN": implicit_gemm_tma.tap_run(shape)}
@@ -412,12 +425,12 @@ def _defines(tiling: TmaTiling, asked: Product) -> dict[str, int | str]:
         **sizes,
         **images,
         **element,
-        **shape.operands(),
+        **operands,
         **gemm_wgmma.product_text(
             tiling.tile_n // tiling.joined, tiling.integers, tiling.left_in_registers > 0
         ),
         **gemm_wgmma.begin_and_end(asked.epilogue, bool(c["split"] == 1 or form.cluster_reduce)),
-        **(swapped_operands(shape) if form.swapped else {}),
+        **(swapped_operands(shape, operands) if form.swapped else {}),
     }
 
 

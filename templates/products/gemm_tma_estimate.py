@@ -95,7 +95,8 @@ def _writing_cycles(tiling: TmaTiling, strips: bool) -> float:
     results = tiling.tile_m * tiling.tile_n
     # Sectors of 32 bytes that two tiles share are written twice (of unaligned rows any tiles share
     # some), and boxes of few rows slowly.
-    each = (0.16 + SWAPPED_INTEGERS * swapped if tiling.integers else tiling.item / 81) + 0.11 * (
+    across = SWAPPED_INTEGERS * swapped / tiling.tiles_in_flight
+    each = (0.16 + across if tiling.integers else tiling.item / 81) + 0.11 * (
         tiling.choice["frags_n"] % 2
     ) * (1 - swapped) * (not strips)
     each += (

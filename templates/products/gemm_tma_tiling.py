@@ -276,11 +276,13 @@ class TmaTiling:
     def _across(self, asked: Product) -> tuple[int, int, int]:
         """Return rows, columns and rows of a box of an MN-major left operand.
 
-        Of integers items are two neighbours along M, and rows as many as are asked for: TMA fills
-        those to the K of padded copies with zeros.
+        Of integers items are two neighbours along M. In registers there are as many rows as are
+        asked for: TMA fills those to the K of a padded copy with zeros.
         """
         chunk = self.choice["chunk"]
-        return (asked.k, self.m // 2, 2 * chunk) if self.integers else (self.k, self.m, chunk)
+        if self.integers:
+            return asked.k, self.m // 2, 2 * chunk
+        return asked.k if self.floats and not self.shape.gathers else self.k, self.m, chunk
 
     def maps(self, asked: Product) -> dict[str, str]:
         """Return the tensor maps of a, b and c; a and b may be padded copies."""

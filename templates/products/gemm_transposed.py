@@ -81,8 +81,8 @@ def _copied(shape: Shape, knob: int) -> dict[str, bool]:
     if isinstance(shape, Conv2dNhwc):
         return {"a": False, "b": b}
     a = shape.transpose_a and not (knob > 1 and not swapped and shape.a_run % 4 == 0)
-    padded = shape.k % 4 > 0
-    return {"a": a or padded, "b": b or padded}
+    padded = shape.k % 4 > 0  # TMA fills rows across K beyond the last with zeros
+    return {"a": a or (padded and not shape.transpose_a), "b": b or (padded and shape.transpose_b)}
 
 
 def copies(shape: Shape, choice: Mapping[str, int]) -> int:
