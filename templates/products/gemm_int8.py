@@ -153,9 +153,9 @@ def _copying(shape: Gemm, choice: Mapping[str, int]) -> float:
 
 def copied(shape: Gemm, choice: Mapping[str, int]) -> dict[str, bool]:
     """Return which operands a choice copies: those that it cannot read as they are."""
-    padded, left = shape.k % 16 > 0, ""
-    if gemm_half.by_boxes(choice):
-        left = "b" if Form.of(choice[gemm_half.KNOB]).swapped else "a"
+    padded, left, knob = shape.k % 16 > 0, "", choice.get(gemm_half.KNOB, 0)
+    if knob > 1:  # by TMA
+        left = "b" if Form.of(knob).swapped > 0 else "a"
     across = {"a": shape.transpose_a, "b": not shape.transpose_b}
     runs = {"a": shape.a_run, "b": shape.b_run}
     return {name: runs[name] % 16 > 0 or name != left if across[name] else padded for name in "ab"}
