@@ -34,8 +34,8 @@ def refusal(shape: Product) -> str | None:
         ),
         (
             (integers or shape.dtype == TF32) and across_k,
-            "one operand of floats or integers must be K-major: a as [m, k], or b as [n, k] "
-            "(transpose_b)",
+            f"one operand of {'integers' if integers else 'floats'} must be K-major: a as [m, k], "
+            "or b as [n, k] (transpose_b)",
         ),
         (
             shape.a_run % whole > 0 or shape.b_run % whole > 0,

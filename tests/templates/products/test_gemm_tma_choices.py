@@ -167,10 +167,12 @@ def test_clusters_that_multicast_both_operands_have_rules_of_their_own(shape, wi
         (Gemm(128, 132, 128, "float16"), "must be multiples of 8 elements"),
         (Gemm(128, 128, 128, "tf32", 1, True), "one operand of floats must be K-major"),
         (Gemm(128, 128, 128, "tf32"), "an MN-major right operand of floats"),
-        (Gemm(128, 128, 128, "int8"), "integers must be K-major"),
-        (Gemm(128, 128, 136, "int8", 1, False, True), "with k a multiple of 16"),
+        (Gemm(128, 128, 128, "int8"), "an MN-major right operand of floats or integers"),
+        (Gemm(128, 128, 128, "int8", 1, True), "one operand of integers must be K-major"),
+        (Gemm(128, 128, 128, "int8", 1, True, True), "half a panel of integers"),
+        (Gemm(128, 128, 136, "int8", 1, False, True), "must be multiples of 16 elements"),
     ],
-    ids=["odd", "tf32-tn", "tf32-nn", "int8-nn", "int8-any-k"],
+    ids=["odd", "tf32-tn", "tf32-nn", "int8-nn", "int8-tn", "int8-tt", "int8-any-k"],
 )
 def test_what_tma_cannot_load_is_an_error_that_says_so(shape, message):
     with pytest.raises(TemplateError, match=message):
