@@ -1,10 +1,10 @@
 """Pointwise float32 NCHW convolutions as products of the filters and the images, as they lie.
 
 An image is a matrix with a row for each channel, and so is its result: c[co, pixels] = weight[co,
-ci] data[ci, pixels], one product for each image. `gemm_bf16x3_fused` reads rows of any length, splits
-what it multiplies, and has the epilogue of each row; either operand may be the left one, so that few
-filters, or few pixels, leave no tile half empty. `conv2d_bf16x3` has tiles of 64 filters and whole
-rows of an image, and splits images again for each of them.
+ci] data[ci, pixels], one product for each image. `gemm_bf16x3_fused` reads rows of any length,
+splits what it multiplies, and has the epilogue of each row; either operand may be the left one, so
+that few filters, or few pixels, leave no tile half empty. `conv2d_bf16x3` has tiles of 64 filters
+and of eight pixels of several rows, and splits images again for each of them.
 """
 
 from __future__ import annotations

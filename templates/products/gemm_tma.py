@@ -351,7 +351,7 @@ def _band(shape: Product, choice: Mapping[str, int]) -> int:
 
 
 def _operands(shape: Product, asked: Product) -> dict[str, int | str]:
-    """Return the layouts of operands; those in registers are as asked for, others may be copies."""
+    """Return the layouts of operands: of left ones across the sum those that are asked for."""
     given, plain = shape.operands(), asked.operands()
     if shape.dtype in HALVES or shape.gathers:
         return given

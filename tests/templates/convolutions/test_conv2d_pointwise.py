@@ -1,4 +1,4 @@
-"""Pointwise convolutions as products with an epilogue of rows: right, and where they are offered."""
+"""Pointwise convolutions as products with an epilogue of rows: right, and where offered."""
 
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
