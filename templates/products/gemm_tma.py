@@ -99,7 +99,7 @@ SPLIT_SUM = 4096
 TEXTS = (
     "elements.h", "epilogue.h", "operands.h", "mma.h", "pairs.h", "float_pairs.h", "barriers.h",
     "dependent_launch.h", "wgmma.h", "exp2.h", "activations.h", "tma.h", "gemm_tma.h",
-    "init_accumulators.h", "implicit_gemm_tma.h", "gemm_tma_cluster_reduce.h",
+    "init_accumulators.h", "implicit_gemm_tma.h", "cluster_reduce.h",
     "gemm_tma_producer.h", "gemm_tma_epilogue.h", "gemm_tma_swap_ab.h",
     "gemm_tma.cu", "gemm_tma_reduce.cu",
 )  # fmt: skip

@@ -49,10 +49,12 @@ ALIGNED_PAIRS, PAIRS_OF_ROWS = 0.1, 0.03
 # elements of it; rows of others, products, and how wide tiles are, in fragments of 8 rows.
 FEW_ROWS, MANY_COLUMNS, LARGE_B = range(64, 513), 2048, 2**22
 LEAST, MANY_PRODUCTS, WIDE = 192, 2**32, 25
+# Ranges of K that blocks of a cluster take, and fragments of 8 rows of a tile, at most.
+RANGES, WIDEST = (1, 2, 4, 8), 32
 TEXTS = (
     "elements.h", "epilogue.h", "operands.h", "mma.h", "barriers.h", "dependent_launch.h",
     "wgmma.h", "exp2.h", "activations.h", "tma.h", "gemm_unaligned.h",
-    "gemm_unaligned_operands.h", "gemm_unaligned.cu",
+    "gemm_unaligned_operands.h", "cluster_reduce.h", "gemm_unaligned.cu",
 )  # fmt: skip
 
 
@@ -78,15 +80,17 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     rows = common.ceil_div(shape.m, classes_of(shape.k))
     widths = {4, *gemm_tma_tiling.widths(shape.m), *gemm_tma_tiling.widths(rows)}
+    # Blocks that share a sum reduce whole fragments each.
+    whole = {width + -width % ranges for width in widths for ranges in RANGES}
     return {
         KNOB: forms(shape),
         "warps_m": [4, 8, 12],
         "warps_n": [1],
         "frags_m": [1],
-        "frags_n": sorted(widths | {width + width % 2 for width in widths}),
+        "frags_n": sorted(width for width in whole if width <= WIDEST),
         "chunk": [CHUNK],
         "stages": [2, 3, 4, 5, 6, 8],
-        "split": [1],
+        "split": common.up_to(max(1, common.ceil_div(shape.k, 4 * CHUNK)), RANGES),
         "band": [1, 2, 4, 8, 16],
     }
 
@@ -126,6 +130,25 @@ def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple
             "a block without rows",
         ),
         (tiling.tiles > 2**31 - 1, "too many blocks"),
+        *_of_ranges(tiling, target),
+    ]
+
+
+def _of_ranges(tiling: Tiling, target: Target) -> list[tuple[bool, str]]:
+    """Return the rules of split-K, whose blocks have one tile each."""
+    split, k_tiles = tiling.choice["split"], common.ceil_div(tiling.shape.k, CHUNK)
+    return [
+        (tiling.cluster_blocks > 8, "a cluster of more than eight blocks"),
+        (tiling.k_tiles * (split - 1) >= k_tiles, "an empty range"),
+        (tiling.tile_m % (8 * split) > 0, "a reduction of parts of fragments"),
+        (
+            tiling.sums_bytes > tiling.choice["stages"] * tiling.stage_bytes,
+            "sums beyond the pipeline's buffers",
+        ),
+        (
+            (split > 1) & (tiling.tiles * split > tiling.at_a_time(target)),
+            "more ranges than run at a time",
+        ),
     ]
 
 
@@ -136,8 +159,10 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     """
     tiling, c = Tiling(shape, choice), choice
     resident, at_a_time = tiling.resident(target), tiling.at_a_time(target)
-    together = common.smaller(resident, common.ceil_div(tiling.tiles * resident, at_a_time))
-    steps = common.ceil_div(tiling.tiles, at_a_time)
+    split = c["split"]
+    blocks = tiling.tiles * split
+    together = common.smaller(resident, common.ceil_div(blocks * resident, at_a_time))
+    steps = common.ceil_div(blocks, at_a_time)
     # Products of 64 x 8 x 16 take 4 cycles.
     products = tiling.consumer_warpgroups * 4 * c["frags_n"] * 4
     # Shared memory, 128 bytes a cycle: right operands, gathered left ones, and TMA's writes.
@@ -152,8 +177,11 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     k_tile = common.larger(common.larger(products, shared), loads)
     latency = 2300 + loads
     waiting = common.larger(0.0, latency - (c["stages"] - 1.32) * k_tile) / c["stages"]
-    work = common.ceil_div(shape.k + 7 * tiling.by_class, CHUNK) * (k_tile * together + waiting)
-    writing = tiling.tile_m * tiling.tile_n * 0.23 * together
+    work = tiling.k_tiles * (k_tile * together + waiting)
+    results = tiling.tile_m * tiling.tile_n
+    writing = results * 0.23 * together / split
+    # Blocks of a cluster exchange partial sums, 12 bytes a cycle, when all have theirs.
+    writing += (split > 1) * (600 + 4 * results * (1 - 1 / split) / 12)
     # Where a is not read unaligned, a kernel before pads it.
     copied = (1 - tiling.by_class) * (shape.k % 8 > 0)
     before = copied * copying_cycles(shape.batch * shape.m * shape.k)
@@ -218,12 +246,14 @@ def kernel(shape: Gemm, choice: Mapping[str, int], stored_k: int = 0) -> SourceK
         groups=tiling.consumer_warpgroups, tile_m=tiling.tile_m, stages=choice["stages"],
         band=choice["band"], threads=tiling.threads, resident=tiling.resident(HOPPER),
         by_class=tiling.by_class, cluster_m=tiling.form.cluster_m,
+        split=choice["split"], cluster_reduce=choice["split"] > 1,
         cluster_n=tiling.form.cluster_n,
         misalignments=tiling.misalignments,
     )  # fmt: skip
     operands = shape.operands()
     operands["A_STRIDE"] = (shape.shared != "a") * shape.m * stored_k
-    blocks = min(tiling.tiles, tiling.at_a_time(HOPPER))
+    ranges = choice["split"]
+    blocks = tiling.tiles if ranges > 1 else min(tiling.tiles, tiling.at_a_time(HOPPER))
     names = [*first_names(shape), result_name(shape)]
     return common.cuda_kernel(
         shape,
@@ -236,7 +266,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int], stored_k: int = 0) -> SourceK
             "A_MAPS": tiling.a_maps(stored_k),
             "B_MAPS": tiling.b_maps(),
         },
-        [call("gemm_unaligned", names, blocks, tiling.threads, tiling.shared_bytes)],
+        [call("gemm_unaligned", names, (blocks, 1, ranges), tiling.threads, tiling.shared_bytes)],
         flags=[f"-arch={ARCH}"],
     )
 

@@ -24,7 +24,7 @@ VECTOR = 8
 BATCH_ROWS = 32
 # Registers of a consumer thread beside its accumulators, and of a producer thread, which the
 # kernel text has too.
-LEFT_REGISTERS, PRODUCER_REGISTERS = 88, 40
+LEFT_REGISTERS, PRODUCER_REGISTERS = 64, 40
 
 
 def classes_of(length: int) -> int:
@@ -91,10 +91,27 @@ class Tiling:
         clusters = common.ceil_div(self.shape.n, self.tile_n * self.form.cluster_n)
         return self.shape.batch * self.clusters_m * clusters * self.form.blocks
 
+    @property
+    def cluster_blocks(self) -> int:
+        """Blocks of a cluster: with split-K those of all ranges of K."""
+        return self.form.blocks * self.choice["split"]
+
+    @cached_property
+    def k_tiles(self) -> int:
+        """K tiles of a range of K, of which the last may have fewer."""
+        before = (VECTOR - math.gcd(self.shape.k, VECTOR)) * self.by_class
+        return common.ceil_div(common.ceil_div(self.shape.k + before, CHUNK), self.choice["split"])
+
+    @property
+    def sums_bytes(self) -> int:
+        """Bytes of partial sums received from the other blocks of a cluster."""
+        split = self.choice["split"]
+        return 4 * self.tile_m * self.tile_n // split * (split - 1)
+
     def at_a_time(self, target: Target) -> int:
         """Return the blocks that run at a time: clusters of more than two leave some idle."""
         sms = target.limits.sm_count if target.limits.sm_count > 1 else MULTIPROCESSORS
-        large = self.form.blocks > 2
+        large = self.cluster_blocks > 2
         return self.resident(target) * common.pick(large, min(CLUSTERED, sms), sms)
 
     @property
@@ -112,7 +129,8 @@ class Tiling:
     def shared_bytes(self) -> int:
         """Shared memory of a block: pipeline stages, two epilogue buffers, and mbarriers."""
         stages = self.choice["stages"]
-        return stages * (self.stage_bytes + 16) + 2 * BATCH_ROWS * self.pitch + 8 + 1024
+        barriers = 8 * (1 + (self.choice["split"] > 1))
+        return stages * (self.stage_bytes + 16) + 2 * BATCH_ROWS * self.pitch + barriers + 1024
 
     def fits(self, resident: int, target: Target) -> bool:
         """Return whether ``resident`` blocks fit a multiprocessor's registers and memory."""

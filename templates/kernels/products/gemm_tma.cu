@@ -300,9 +300,9 @@ __device__ __forceinline__ void consume_tiles(
     const EpilogueArgs epilogue = {};
 #endif
 #if CLUSTER_REDUCE
-    Sum own[FRAGS_M][OWN_WORDS];
-    reduce_in_cluster(own, sum, smem);
-    const int first = tile.n + blockIdx.z * OWN_N;
+    Sum own[FRAGS_M][WORDS / SPLIT];
+    reduce_in_cluster(own, sum, smem.stages, smem.sent, threadIdx.x - 128);
+    const int first = tile.n + blockIdx.z * WRITTEN_N;
 #pragma unroll
     for (int i = 0; i < FRAGS_M; ++i)
 #if SMEM_EPILOGUE

@@ -164,7 +164,7 @@ __device__ __forceinline__ void init_other_barriers(const SharedStorage& smem) {
 #endif
   fence_mbarrier_init();
 #if CLUSTER_REDUCE
-  barrier_arrive_expect_tx(smem.sent, (SPLIT - 1) * SENT_BYTES);
+  barrier_arrive_expect_tx(smem.sent, (SPLIT - 1) * sent_bytes<FRAGS_M, WORDS>());
 #endif
 }
 

@@ -11,7 +11,8 @@
 // the first K tile are set to 0.
 //
 // PRODUCER_WARPS warps load K tiles of A and B by TMA into a pipeline of STAGES stages; each consumer warpgroup
-// multiplies 64 columns of C. A stage has two mbarriers: `full`, completed when its loads have arrived, and `empty`,
+// multiplies 64 columns of C. With split-K the blocks of a cluster multiply a range of K each, and reduce their partial
+// sums (cluster_reduce.h). A stage has two mbarriers: `full`, completed when its loads have arrived, and `empty`,
 // when all consumer warps have released it. Blocks of a cluster that have tiles of the same rows of C multicast a part of
 // A each, and those of the same columns some boxes of B. No cluster barrier is needed at the end: all blocks have as
 // many K tiles, consumers wait for all parts of all K tiles, and stages are released to other blocks only if they are
@@ -31,16 +32,16 @@ __device__ __forceinline__ bool has_row(const Tile& tile, int row_offset) {
 __device__ __forceinline__ unsigned blocks_of_rows() {
   unsigned blocks = 0;
 #pragma unroll
-  for (int i = 0; i < CLUSTER_N; ++i) blocks |= 1u << (down_in_cluster(blockIdx.x) + i * CLUSTER_M);
+  for (int i = 0; i < CLUSTER_N; ++i) blocks |= 1u << (down_in_cluster(blockIdx.x) + i * CLUSTER_M + first_of_range());
   return blocks;
 }
 
 // Returns the rank in the cluster of the number-th block with which this one exchanges operands: its column, then its
 // row.
 __device__ __forceinline__ unsigned multicast_peer(unsigned number) {
-  const unsigned down = down_in_cluster(blockIdx.x), across = across_in_cluster(blockIdx.x);
-  if (CLUSTER_N == 1 || number < CLUSTER_M) return across * CLUSTER_M + number;
-  return (number - CLUSTER_M + (number - CLUSTER_M >= across)) * CLUSTER_M + down;
+  const unsigned down = down_in_cluster(blockIdx.x), across = across_in_cluster(blockIdx.x), first = first_of_range();
+  if (CLUSTER_N == 1 || number < CLUSTER_M) return first + across * CLUSTER_M + number;
+  return first + (number - CLUSTER_M + (number - CLUSTER_M >= across)) * CLUSTER_M + down;
 }
 
 // Main loop of a producer warp; the first one loads A too.
@@ -56,12 +57,12 @@ __device__ __forceinline__ void produce_tiles(const SharedStorage& smem, const I
     // The rows of a class are a matrix that starts at the aligned address at or before the first of them.
     const Item* const matrix = a + static_cast<size_t>(tile.matrix) * A_STRIDE +
                                static_cast<size_t>(tile.row_class) * (BY_CLASS ? K : 0) - tile.shift;
-    const int k_tiles = tile.k_tiles(), part = across_in_cluster(blockIdx.x) * PART;
+    const int first = first_k_tile(), end = first + tile.k_tiles(), part = across_in_cluster(blockIdx.x) * PART;
     int of_a = 0;
 #pragma unroll
     for (int i = 0; i < TILE_M; i += PART) of_a += both && has_row(tile, i) ? PART * CHUNK * 2 : 0;
 #pragma unroll 1
-    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+    for (int k_tile = first; k_tile < end; ++k_tile) {
       const unsigned full = smem.full + state.stage * 8, to = smem.stages + state.stage * STAGE_BYTES;
       barrier_wait(smem.empty + state.stage * 8, state.parity);
       if (chosen) {
@@ -147,33 +148,36 @@ struct Consumer {
 
   // Main loop over the K tiles of a tile: while one is multiplied, the left operand of the next is loaded.
   __device__ __forceinline__ void mainloop(float (&sum)[WORDS], const Tile& tile) {
-    const bool remainder = tile.k_tiles() > WHOLE_K_TILES;
+    const int from = first_k_tile(), behind = WHOLE_K_TILES - from;
+    const int whole = SPLIT == 1 || behind < K_TILES ? behind : K_TILES;
+    const bool remainder = tile.k_tiles() > whole;
     Left left, other;
-    lines.find(tile, true);
+    lines.find(tile, from == 0);
     load(left);
     if (MOST_BEFORE > 0) {
-      mask_k(left, tile.shift, DEPTH);
+      mask_k(left, from == 0 ? tile.shift : 0, DEPTH);
       lines.find(tile, false);
     }
 #pragma unroll 1
-    for (int k_tile = 0; k_tile < WHOLE_K_TILES - 1; k_tile += 2) {
+    for (int k_tile = 0; k_tile < whole - 1; k_tile += 2) {
       begin<CHUNK / DEPTH>(sum, left, other, k_tile == 0);
       load(other);
       begin<CHUNK / DEPTH>(sum, other, left, false);
-      if (k_tile + 2 < WHOLE_K_TILES || remainder) load(left);
+      if (k_tile + 2 < whole || remainder) load(left);
     }
-    if (WHOLE_K_TILES % 2 > 0) {
-      begin<CHUNK / DEPTH>(sum, left, other, WHOLE_K_TILES == 1);
+    if (whole % 2 > 0) {
+      begin<CHUNK / DEPTH>(sum, left, other, whole == 1);
       if (remainder) load(other);
     }
     if (REMAINDER_STEPS > 0 && remainder) {
       if (!TRANSPOSE_B) {
         // The compiler would serialise all wgmma if their operands changed while they are in flight.
         wgmma_wait<0>();
-        mask_k(WHOLE_K_TILES % 2 > 0 ? other : left, 0, K + tile.shift - WHOLE_K_TILES * CHUNK);
+        if (whole % 2 > 0) mask_k(other, 0, K + tile.shift - WHOLE_K_TILES * CHUNK);
+        else mask_k(left, 0, K + tile.shift - WHOLE_K_TILES * CHUNK);
       }
-      if (WHOLE_K_TILES % 2 > 0) begin<REMAINDER_STEPS>(sum, other, left, false);
-      else begin<REMAINDER_STEPS>(sum, left, other, WHOLE_K_TILES == 0);
+      if (whole % 2 > 0) begin<REMAINDER_STEPS>(sum, other, left, false);
+      else begin<REMAINDER_STEPS>(sum, left, other, whole == 0);
     }
     wgmma_wait<0>();
     fence_left_operand(left);
@@ -244,7 +248,7 @@ struct Writer {
 
   // Writes the rows of a staging buffer that are in bounds; the first is row `row_offset` of the tile.
   __device__ __forceinline__ void write(const Tile& tile, unsigned smem, int row_offset) const {
-    const int rows = TILE_M - row_offset < BATCH_ROWS ? TILE_M - row_offset : BATCH_ROWS;
+    const int rows = OWN_M - row_offset < BATCH_ROWS ? OWN_M - row_offset : BATCH_ROWS;
 #pragma unroll
     for (int i = 0; i < BATCH_ROWS; i += AT_ONCE)
       if (whole && vector_row + i < rows && tile.row(row_offset + vector_row + i) < M)
@@ -277,9 +281,9 @@ __device__ __forceinline__ void consume_tiles(const SharedStorage& smem, EPILOGU
   unsigned next_buffer = smem.results;
 #pragma unroll 1
   for (unsigned number = blockIdx.x; number < TILES; number += gridDim.x) {
-    const Tile tile = tile_of(number);
+    Tile tile = tile_of(number);
     if (!tile.exists()) continue;
-    if (tile.shift > 0) {
+    if (tile.shift > 0 && first_k_tile() == 0) {
       barrier_wait(smem.full + consumer.state.stage * 8, consumer.state.parity);
       zero_prefix(smem.stages + consumer.state.stage * STAGE_BYTES, tile.shift, consumers);
     }
@@ -287,6 +291,14 @@ __device__ __forceinline__ void consume_tiles(const SharedStorage& smem, EPILOGU
     float sum[WORDS];
     consumer.mainloop(sum, tile);
     const size_t matrix = static_cast<size_t>(tile.matrix) * M * N;
+#if CLUSTER_REDUCE
+    float own[1][OWN_M / 2];
+    reduce_in_cluster(own, reinterpret_cast<float (&)[1][WORDS]>(sum), smem.stages, smem.sent, threadIdx.x);
+    float* const results = own[0];
+    tile.first += static_cast<int>(blockIdx.z) * OWN_M;
+#else
+    float* const results = sum;
+#endif
 #if FOLLOWS
     const EpilogueArgs epilogue = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};
 #endif
@@ -295,11 +307,11 @@ __device__ __forceinline__ void consume_tiles(const SharedStorage& smem, EPILOGU
     const Target targets[2] = {{tile, pair}, {tile, pair + 1}};
     const int swapped = Lines::swapped(tile);
 #pragma unroll
-    for (int row_offset = 0; row_offset < TILE_M; row_offset += BATCH_ROWS) {
+    for (int row_offset = 0; row_offset < OWN_M; row_offset += BATCH_ROWS) {
 #pragma unroll
       for (int j = 0; j < BATCH_ROWS; j += 8) {
-        if (row_offset + j >= TILE_M) break;
-        float* const quad = sum + (row_offset + j) / 2;
+        if (row_offset + j >= OWN_M) break;
+        float* const quad = results + (row_offset + j) / 2;
 #pragma unroll
         for (int v = 0; v < 4; ++v) {
 #if FOLLOWS
@@ -331,8 +343,8 @@ __device__ __forceinline__ void consume_tiles(const SharedStorage& smem, EPILOGU
 #define EPILOGUE_ARGUMENTS
 #endif
 
-#if CLUSTER_M * CLUSTER_N > 1
-#define CLUSTER_DIMS __cluster_dims__(CLUSTER_M * CLUSTER_N, 1, 1)
+#if CLUSTER_M * CLUSTER_N * SPLIT > 1
+#define CLUSTER_DIMS __cluster_dims__(CLUSTER_M * CLUSTER_N, 1, SPLIT)
 #else
 #define CLUSTER_DIMS
 #endif
@@ -353,10 +365,16 @@ extern "C" __global__ void CLUSTER_DIMS __launch_bounds__(THREADS, RESIDENT) gem
       barrier_init(smem.empty + stage * 8, MULTICAST_PEERS * GROUPS * 4);
     }
     barrier_init(smem.consumers, GROUPS * 4);
+#if CLUSTER_REDUCE
+    barrier_init(smem.sent, 1);
+#endif
     fence_mbarrier_init();
+#if CLUSTER_REDUCE
+    barrier_arrive_expect_tx(smem.sent, (SPLIT - 1) * sent_bytes<1, WORDS>());
+#endif
   }
   __syncthreads();
-#if CLUSTER_M * CLUSTER_N > 1
+#if CLUSTER_M * CLUSTER_N * SPLIT > 1
   cluster_arrive();
   cluster_wait();
 #endif

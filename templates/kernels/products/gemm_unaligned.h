@@ -27,11 +27,16 @@ constexpr unsigned TILES = static_cast<unsigned>(CLUSTERS_M) * CLUSTERS_N * CLUS
 // starts up to 7 elements before its rows, which makes K longer by as many.
 constexpr int MOST_BEFORE = BY_CLASS ? 8 - A_ALIKE : 0, LEFT_OVER_K = (K % CHUNK + MOST_BEFORE) % CHUNK;
 constexpr int WHOLE_K_TILES = (K + MOST_BEFORE) / CHUNK, REMAINDER_STEPS = (LEFT_OVER_K + DEPTH - 1) / DEPTH;
+// With split-K, SPLIT blocks of a cluster take a range of K tiles each, and a share of the tile's rows to write. Such
+// blocks have one tile. The last range is what is left.
+constexpr int K_TILES = ((K + MOST_BEFORE + CHUNK - 1) / CHUNK + SPLIT - 1) / SPLIT, OWN_M = TILE_M / SPLIT;
 // Producers need few registers; consumers get the others.
 constexpr int ENTRY_REGISTERS = 65536 / (THREADS * RESIDENT) / 8 * 8, PRODUCER_REGISTERS = 40;
 constexpr int FREE_REGISTERS = (ENTRY_REGISTERS * (GROUPS + 1) - PRODUCER_REGISTERS) / GROUPS / 8 * 8;
 constexpr int CONSUMER_REGISTERS = FREE_REGISTERS < 240 ? FREE_REGISTERS : 240;
 constexpr bool MOVE_REGISTERS = ENTRY_REGISTERS < 240 && ENTRY_REGISTERS > PRODUCER_REGISTERS;
+
+__device__ __forceinline__ int first_k_tile() { return SPLIT == 1 ? 0 : static_cast<int>(blockIdx.z) * K_TILES; }
 
 // A tile: the index of its first row within its class, its class, its first column, its matrix of the batch, and the
 // misalignment of its rows in elements: K tiles start `shift` elements before the rows.
@@ -41,7 +46,11 @@ struct Tile {
   __device__ __forceinline__ bool exists() const {
     return first / (TILE_M * CLUSTER_M) * (TILE_M * CLUSTER_M) * CLASSES + row_class < M;
   }
-  __device__ __forceinline__ int k_tiles() const { return (K + shift + CHUNK - 1) / CHUNK; }
+  // The K tiles that this block multiplies: all, or a range from `first_k_tile` on.
+  __device__ __forceinline__ int k_tiles() const {
+    const int left = (K + shift + CHUNK - 1) / CHUNK - first_k_tile();
+    return SPLIT == 1 || left < K_TILES ? left : K_TILES;
+  }
   __device__ __forceinline__ int row(int row_offset) const { return (first + row_offset) * CLASSES + row_class; }
   // Misalignment, in elements, of the tile's part of a line of B: of lines along N, of that with index `line` in a K
   // tile; of lines along K, of that with index `line` in the tile.
@@ -57,6 +66,9 @@ struct Tile {
 // Coordinates of a block, or of a tile, within its cluster.
 __device__ __forceinline__ int down_in_cluster(unsigned number) { return number % CLUSTER_M; }
 __device__ __forceinline__ int across_in_cluster(unsigned number) { return number % CLUSTER_BLOCKS / CLUSTER_M; }
+
+// The rank in the cluster of the first block with this one's range of K.
+__device__ __forceinline__ unsigned first_of_range() { return SPLIT == 1 ? 0 : blockIdx.z * CLUSTER_BLOCKS; }
 
 // Rasterisation in bands of BAND clusters along M, so that concurrent tiles share rows and columns of the operands in
 // the L2 cache.
@@ -86,13 +98,13 @@ struct PipelineState {
 // Addresses in shared memory: staging buffers of the epilogue, pipeline stages, and mbarriers of 8 bytes each. Loads of
 // a first K tile may start before the stages.
 struct SharedStorage {
-  unsigned results, stages, full, empty, consumers;
+  unsigned results, stages, full, empty, consumers, sent;
 };
 
 __device__ __forceinline__ SharedStorage shared_storage_of(const void* shared) {
   const unsigned results = shared_address(shared), stages = (results + 2 * BUFFER_BYTES + 1023) / 1024 * 1024;
   const unsigned full = stages + STAGES * STAGE_BYTES, empty = full + STAGES * 8;
-  return {results, stages, full, empty, empty + STAGES * 8};
+  return {results, stages, full, empty, empty + STAGES * 8, empty + STAGES * 8 + 8};
 }
 
 // Barrier of all consumer warps of a block; the emulator uses an mbarrier.

@@ -70,7 +70,7 @@ struct Boxes {
       const int column = TRANSPOSE_B ? from(tile, i, k_tile) : tile.n;
       const int row = TRANSPOSE_B ? tile.n / LINE_CLASSES : from(tile, i, k_tile);
       copy_lines(to + i * BOX_BYTES, map, matrix[j], column, row, full,
-                 ((1 << CLUSTER_M) - 1) << across_in_cluster(blockIdx.x) * CLUSTER_M);
+                 ((1 << CLUSTER_M) - 1) << across_in_cluster(blockIdx.x) * CLUSTER_M + first_of_range());
     }
   }
 };

@@ -193,6 +193,30 @@ def test_blocks_of_a_cluster_have_work(form, changes, reason):
     assert gemm_unaligned.violation(shape, choice, HOPPER) == reason
 
 
+@pytest.mark.parametrize(
+    ("form", "changes", "reason"),
+    [
+        (Form(0), {"frags_n": 2, "split": 4}, "a reduction of parts of fragments"),
+        (Form(0, 4, 1), {"frags_n": 2, "split": 4}, "a cluster of more than eight blocks"),
+        (Form(0), {"frags_n": 8, "split": 8}, "more ranges than run at a time"),
+        (Form(0), {"frags_n": 8, "split": 2}, None),
+        (Form(0, 2, 1), {"frags_n": 4, "split": 2}, None),
+    ],
+    ids=str,
+)
+def test_ranges_of_k_run_together(form, changes, reason):
+    shape = Gemm(64, 2093, 2315, "float16")
+    choice = {**CHOICE, "wgmma": form.knob, "stages": 4, **changes}
+    assert gemm_unaligned.violation(shape, choice, HOPPER) == reason
+
+
+def test_blocks_of_a_cluster_take_a_range_of_k_each():
+    shape = Gemm(64, 2093, 2315, "float16")
+    source = PADDED.kernel(shape, {**CHOICE, "wgmma": B, "frags_n": 8, "stages": 4, "split": 2})
+    assert source.calls[-1].launch.grid == (33, 1, 2)
+    assert source.defines["CLUSTER_REDUCE"] == 1
+
+
 def test_tiles_of_few_rows_share_what_they_load_of_a_large_b():
     shape = Gemm(187, 7860, 3195, "float16")
     choice = PADDED.default_choice(shape, HOPPER)
