@@ -273,16 +273,23 @@ class TmaTiling:
             return self.tiles
         return min(self.tiles, MULTIPROCESSORS * self.resident(target))
 
+    def _rows_along_k(self, asked: Product) -> int:
+        """Return rows of the maps of MN-major operands.
+
+        Of a product they are those that are asked for: TMA fills boxes with zeros beyond. Copies of
+        filters have rows of zeros between those of the taps.
+        """
+        return self.k if self.shape.gathers else self.k - (self.shape.k - asked.k)
+
     def _across(self, asked: Product) -> tuple[int, int, int]:
         """Return rows, columns and rows of a box of an MN-major left operand.
 
-        Of integers items are two neighbours along M. In registers there are as many rows as are
-        asked for: TMA fills those to the K of a padded copy with zeros.
+        Of integers items are two neighbours along M.
         """
         chunk = self.choice["chunk"]
         if self.integers:
             return asked.k, self.m // 2, 2 * chunk
-        return asked.k if self.floats and not self.shape.gathers else self.k, self.m, chunk
+        return self._rows_along_k(asked), self.m, chunk
 
     def maps(self, asked: Product) -> dict[str, str]:
         """Return the tensor maps of a, b and c; a and b may be padded copies."""
@@ -293,7 +300,7 @@ class TmaTiling:
         # A block loads its part of a tile that is multicast.
         a_rows, b_rows = self.tile_m // self.form.cluster_n, self.tile_n // self.form.cluster_m
         a = self._across(asked) if transposed[0] else (self.m, k, a_rows)
-        b = (self.n, k, b_rows) if transposed[1] else (k, self.n, c["chunk"])
+        b = (self.n, k, b_rows) if transposed[1] else (self._rows_along_k(asked), self.n, c["chunk"])
         sides = {"A_MAP": a, "B_MAP": b}
         if self.smem_epilogue and asked.n % 8 == 0:
             sides["C_MAP"] = (asked.m, asked.n, self.written_rows)

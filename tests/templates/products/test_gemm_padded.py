@@ -60,7 +60,7 @@ def test_a_large_b_of_few_even_rows_is_read_without_copies_of_it_untuned(shape):
 
 def test_a_large_product_of_even_rows_is_two_kernels_untuned():
     with HOPPER:
-        untuned = source.gemm_cuda_any(2050, 2050, 2050, "float16")
+        untuned = source.gemm_cuda_any(1030, 1030, 1030, "float16")
     assert [call.entry for call in untuned.calls] == ["pad", "gemm_tma"]
 
 
@@ -99,6 +99,29 @@ def test_copies_of_long_rows_are_right(tmp_path):
     shape = Gemm(65, 521, 515, "float16")
     choice = gemm_half.choice_without_tma(gemm_padded.padded(shape), HOPPER)
     made = PADDED.kernel(shape, choice)
+    got, wanted = in_the_emulator(made, tmp_path, arrays_of(made))
+    np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=6e-2)
+
+
+BOXES = {
+    "wgmma": 2, "warps_m": 4, "warps_n": 1, "frags_m": 1, "frags_n": 8, "chunk": 64, "stages": 2,
+    "split": 1, "band": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("shape", "changes", "copied"),
+    [
+        (Gemm(66, 72, 75, "float16"), {}, ["a"]),
+        (Gemm(66, 72, 75, "float16"), {"wgmma": 8}, ["a"]),  # operands are swapped
+        (Gemm(72, 71, 67, "float16", 1, True, True), {}, ["b"]),
+        (Gemm(66, 72, 75, "float16", 2), {}, ["a", "b"]),
+    ],
+    ids=["b", "b-swapped", "a", "batch"],
+)
+def test_aligned_rows_along_k_are_not_copied_for_boxes(shape, changes, copied, tmp_path):
+    made = PADDED.kernel(shape, BOXES | changes)
+    assert [one.name for one in made.workspace] == [f"padded_{name}" for name in copied]
     got, wanted = in_the_emulator(made, tmp_path, arrays_of(made))
     np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=6e-2)
 
