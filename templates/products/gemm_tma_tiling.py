@@ -276,8 +276,8 @@ class TmaTiling:
     def _rows_along_k(self, asked: Product) -> int:
         """Return rows of the maps of MN-major operands.
 
-        Of a product they are those that are asked for: TMA fills boxes with zeros beyond. Copies of
-        filters have rows of zeros between those of the taps.
+        Of a product they are those that are asked for: TMA fills boxes with zeros beyond. Copies
+        of filters have rows of zeros between those of the taps.
         """
         return self.k if self.shape.gathers else self.k - (self.shape.k - asked.k)
 
@@ -299,8 +299,9 @@ class TmaTiling:
             transposed = (not s.transpose_b, not s.transpose_a)
         # A block loads its part of a tile that is multicast.
         a_rows, b_rows = self.tile_m // self.form.cluster_n, self.tile_n // self.form.cluster_m
+        k_rows = self._rows_along_k(asked)
         a = self._across(asked) if transposed[0] else (self.m, k, a_rows)
-        b = (self.n, k, b_rows) if transposed[1] else (self._rows_along_k(asked), self.n, c["chunk"])
+        b = (self.n, k, b_rows) if transposed[1] else (k_rows, self.n, c["chunk"])
         sides = {"A_MAP": a, "B_MAP": b}
         if self.smem_epilogue and asked.n % 8 == 0:
             sides["C_MAP"] = (asked.m, asked.n, self.written_rows)
