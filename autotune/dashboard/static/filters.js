@@ -16,7 +16,7 @@ export function drawRuns(state, ask) {
       el("td", { class: "number strong" }, runTime(run.best_seconds)), el("td", { class: "number" }, runTime(run.default_seconds)), el("td", { class: "number" }, fraction),
       el("td", { class: "number" }, duration(run.spent)), el("td", {}, run.devices.join(", ")));
   });
-  const heads = ["shown", "run", "target", "trials", "failed", "best", "default", "speedup", "took", "devices"];
+  const heads = ["shown", "run", "target", "trials", "failed", "best", "default", "speedup", "took", "device"];
   const focus = document.activeElement?.getAttribute("aria-label");
   fill(byId("runs-panel"), el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Runs" }, el("table", {}, el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))), el("tbody", {}, rows))));
   if (focus?.startsWith("Show ")) byId("runs-panel").querySelector(`[aria-label="${CSS.escape(focus)}"]`)?.focus();
