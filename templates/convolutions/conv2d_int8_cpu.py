@@ -185,8 +185,8 @@ def kernel(shape: IntegerConv2d, choice: Mapping[str, int]) -> SourceKernel:
     in_h, in_w = s.read
     extents = common.defines(
         n=s.n, groups=s.groups, h=s.h, w=s.w, co=s.filters, ci=s.ci // s.groups, kh=s.kh,
-        kw=s.kw, oh=s.out[0], ow=s.out[1], in_h=in_h, in_w=in_w, pad_top=top, pad_left=left, stride_h=s.stride[0],
-        stride_w=s.stride[1], hole_h=s.hole[0], hole_w=s.hole[1], **choice,
+        kw=s.kw, oh=s.out[0], ow=s.out[1], in_h=in_h, in_w=in_w, pad_top=top, pad_left=left,
+        stride_h=s.stride[0], stride_w=s.stride[1], hole_h=s.hole[0], hole_w=s.hole[1], **choice,
     )  # fmt: skip
     padded = workspace("padded", (s.n, s.ci, in_h, in_w), s.end.dtype)
     return SourceKernel(

@@ -28,6 +28,12 @@ _OF_TYPE = (
 )  # fmt: skip
 
 
+# What also writes at indices that are known only at run time.
+_WRITES: Mapping[str, Converter] = dict.fromkeys(
+    ("aten.scatter.src", "aten.scatter.value"), converters.sort.scattered
+)
+
+
 @dataclass
 class Translation:
     """The translation of one program.
@@ -125,7 +131,10 @@ class Translation:
             self.values[node] = self._converted(node, convert)
         else:
             self.values[node] = moved(node, self.value, self.known.get)
-            if self.values[node] is None:
+            written = _WRITES.get(str(node.target))
+            if self.values[node] is None and written is not None:  # where the data say
+                self.values[node] = self._converted(node, written)
+            elif self.values[node] is None:
                 self._miss(node)
 
     def _converted(self, node: Any, convert: Callable[..., Any]) -> Any:

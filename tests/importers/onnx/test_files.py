@@ -277,3 +277,52 @@ def test_limits_that_cross_give_the_upper_one():
     graph = from_onnx(model_of(nodes, {"x": x.shape}, weights=weights)).graph
     (compiled,) = compile_network(graph, "llvm").instance()(x)
     np.testing.assert_array_equal(compiled.numpy(), [-1, -1, -1])
+
+
+# ---- models that would take time or memory without end
+
+
+def test_loops_and_functions_cannot_unroll_without_end(monkeypatch):
+    monkeypatch.setattr("autotune.importers.onnx.convert._MOST", 200)
+    own = [helper.make_opsetid("own", 1), helper.make_opsetid("", 17)]
+    functions = []
+    for depth in range(20):  # each calls the next one twice
+        kind, domain = (f"F{depth + 1}", "own") if depth < 19 else ("Relu", "")
+        inner = [helper.make_node(kind, [a], [b], domain=domain) for a, b in ("ab", "bc")]
+        functions.append(helper.make_function("own", f"F{depth}", ["a"], ["c"], inner, own))
+    nodes = [helper.make_node("F0", ["x"], ["y"], domain="own")]
+    model = model_of(nodes, {"x": (2,)}, functions=functions, opsets=own[:1])
+    with pytest.raises(GraphError, match="unroll to more than 200 operators"):
+        from_onnx(model)
+
+
+@pytest.mark.parametrize(("kind", "shape", "weights", "said"), [
+    ("OneHot", (3,), {"d": np.array(1 << 50), "v": np.ones(2, "float32")}, "at most 268435456"),
+    ("EyeLike", (1 << 20, 1 << 20), {}, "at most 268435456"),
+    ("DFT", (1, 4, 1), {"n": np.array(1 << 40)}, "at most 268435456"),
+])  # fmt: skip
+def test_attributes_and_inputs_cannot_fill_the_memory(kind, shape, weights, said):
+    nodes = [helper.make_node(kind, ["x", *weights], ["y"])]
+    with pytest.raises(GraphError, match=said):
+        from_onnx(model_of(nodes, {"x": shape}, weights=weights))
+
+
+@pytest.mark.parametrize("opset", [-3, 0, 9999])
+def test_an_opset_that_the_package_does_not_know_is_refused(opset):
+    with pytest.raises(GraphError, match=r"its opset must be 1 to .* got"):
+        from_onnx(model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": (2,)}, opset=opset))
+
+
+def test_what_is_computed_twice_or_by_itself_is_refused():
+    twice = [helper.make_node(kind, ["x"], ["y"]) for kind in ("Relu", "Exp")]
+    with pytest.raises(GraphError, match="its output 'y' is one of a node before it"):
+        from_onnx(model_of(twice, {"x": (2,)}))
+    around = [helper.make_node("Relu", [a], [b]) for a, b in ("ab", "ba", "ay")]
+    with pytest.raises(GraphError, match="its input 'a' is computed by no node before it"):
+        from_onnx(model_of(around, {"x": (2,)}))
+
+
+def test_parts_of_split_are_as_many_as_outputs():
+    nodes = [helper.make_node("Split", ["x"], ["y", "z"], num_outputs=1 << 40)]
+    with pytest.raises(GraphError, match="num_outputs must be 2"):
+        from_onnx(model_of(nodes, {"x": (2,)}, opset=18))

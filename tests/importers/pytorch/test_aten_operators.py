@@ -424,3 +424,35 @@ def test_questions_of_floats_and_assignments_to_parts_are_those_of_torch():
 
 def test_limits_that_cross_give_the_upper_one():
     check(lambda a: (a.clamp(2, -1), (a * 9).long().clamp(2, -1)), t(2, 3))
+
+
+# ---- order, places and grids that depend on the data
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: torch.sort(x, 1), lambda x: torch.sort(x, 0, descending=True),
+    lambda x: torch.topk(x, 2, 0, largest=False), lambda x: torch.argsort(x, stable=True),
+])  # fmt: skip
+def test_elements_in_order(function):
+    check(function, t(5, 4, 3))
+
+
+def test_of_equal_elements_the_first_is_before_the_others():
+    check(lambda x: torch.sort(x, dim=0, stable=True), whole(3, 9, 4))
+
+
+def test_elements_are_written_and_added_where_the_data_say():
+    check(lambda x, i, s: x.scatter(1, i, s), t(3, 6, 2), torch.argsort(t(3, 4, 2), 1),
+          t(3, 4, 2, seed=3))  # fmt: skip
+    check(lambda x, i: x.scatter(0, i, 2.5), t(6, 2), whole(6, 2, 2))
+    check(lambda x, i, s: x.scatter_add(0, i, s), t(4, 2), whole(4, 9, 2), t(9, 2, seed=5))
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_images_at_the_places_of_a_grid(mode, padding):
+    for corners in (True, False):
+        check(
+            lambda x, grid, c=corners: F.grid_sample(x, grid, mode, padding, c),
+            t(2, 3, 5, 4), 1.6 * t(2, 3, 6, 2, seed=2), rtol=1e-6,
+        )  # fmt: skip

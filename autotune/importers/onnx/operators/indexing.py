@@ -11,6 +11,7 @@ from autotune.graph import Array, Value, ops
 from autotune.importers.onnx.call import Call, Converter
 from autotune.importers.onnx.operators.arithmetic import chosen
 from autotune.importers.onnx.shape_rules import of_some_size
+from autotune.importers.ranks import written_along
 
 
 def taken(call: Call, data: Value, indices: Value, axis: int) -> Value:
@@ -129,35 +130,22 @@ def _known_places(call: Call, extent: int) -> Array:
 
 def _refuse_sums(call: Call) -> None:
     if (reduction := call.attribute("reduction", "none")) != "none":
-        call.refuse(f"reduction {reduction!r} is not supported, only none")
+        call.refuse(f"reduction {reduction!r} is not supported, only none and, of elements, add")
 
 
 def _scatter_elements(call: Call) -> Value:
-    _refuse_sums(call)
     data, updates = call.value(0), call.value(2)
     axis = call.axis(call.attribute("axis", 0), data.type.ndim)
-    if call.numbers(call.operand(1)) is None:
-        return _written_along(call, data, call.value(1), updates, axis)
+    adds = call.attribute("reduction", "none") == "add"
+    if adds or call.numbers(call.operand(1)) is None:
+        if not adds:
+            _refuse_sums(call)
+        own = _counted(call, call.value(1), data.shape[axis])
+        return written_along(data, own, updates, axis, adds, call.node.label)
+    _refuse_sums(call)
     places = [*np.indices(updates.shape)]
     places[axis] = _known_places(call, data.shape[axis])
     return _scattered(call, data, np.ravel_multi_index(tuple(places), data.shape), updates)
-
-
-def _written_along(call: Call, data: Value, indices: Value, updates: Value, axis: int) -> Value:
-    """Write updates one slice of the axis after the other, where its index is that of the data."""
-    if indices.shape[axis] > 64 or any(
-        a != b for i, (a, b) in enumerate(zip(indices.shape, data.shape, strict=True)) if i != axis
-    ):
-        call.known(1, "indices")
-    shape = [n if i == axis else 1 for i, n in enumerate(data.shape)]
-    own = call.as_value(np.arange(data.shape[axis], dtype="int32").reshape(shape))
-    places = _counted(call, indices, data.shape[axis])
-    for i in range(indices.shape[axis]):
-        begin, end = [0] * axis + [i], [*indices.shape[:axis], i + 1]
-        cut = ops.StridedSlice(tuple(begin), tuple(end))
-        hit = call.apply(ops.Equal(), call.apply(cut, places), own)
-        data = chosen(call, hit, call.apply(cut, updates), data)
-    return data
 
 
 def _scatter_nd(call: Call) -> Value:

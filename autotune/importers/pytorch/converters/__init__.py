@@ -11,9 +11,10 @@ from autotune.importers.pytorch.converters import (
     reduction,
     resize,
     shape,
+    sort,
 )
 
 __all__ = [
     "arithmetic", "convolution", "elementwise", "index", "matrix", "norm", "pool", "reduction",
-    "resize", "shape",
+    "resize", "shape", "sort",
 ]  # fmt: skip

@@ -1,0 +1,58 @@
+"""Sorting, writing at indices of the data, and images at the places of a grid."""
+
+from __future__ import annotations
+
+from autotune.graph import Value
+from autotune.importers.grid import MODES, PADDINGS, GridSampler
+from autotune.importers.pytorch.call import Call, Operand, converts
+from autotune.importers.ranks import first_along, written_along
+
+
+@converts("sort.default")
+def sort(call: Call, x: Value, dim: int = -1, descending: bool = False) -> list[Value]:
+    """Sort along an axis; the first of equals stays before the others."""
+    if not x.shape:
+        return [x, call.constant(0, "int64")]
+    axis = dim % x.type.ndim
+    values, places = first_along(x, axis, x.shape[axis], descending, call.origin)
+    return [values, call.cast(places, "int64")]
+
+
+@converts("sort.stable")
+def sort_stable(
+    call: Call, x: Value, stable: object = None, dim: int = -1, descending: bool = False
+) -> list[Value]:
+    """Sort along an axis."""
+    return sort(call, x, dim, descending)
+
+
+@converts("topk")
+def topk(
+    call: Call, x: Value, k: int, dim: int = -1, largest: bool = True, in_order: bool = True
+) -> list[Value]:
+    """Return the k largest or least along an axis, in order, and where they are."""
+    values, places = first_along(x, dim % x.type.ndim, k, largest, call.origin)
+    return [values, call.cast(places, "int64")]
+
+
+@converts("scatter_add")
+def scatter_add(call: Call, x: Value, dim: int, index: Value, source: Value) -> Value:
+    """Add elements to places along an axis."""
+    axis = dim % x.type.ndim
+    return written_along(x, index, source, axis, True, call.origin)
+
+
+@converts("grid_sampler_2d", "grid_sampler_3d")
+def grid_sampler(
+    call: Call, x: Value, grid: Value, mode: int, padding: int, align_corners: bool
+) -> Value:
+    """Read images at the places of a grid."""
+    sampler = GridSampler(MODES[mode], PADDINGS[padding], align_corners, call.origin)
+    return sampler.read(x, grid)
+
+
+def scattered(call: Call, x: Value, dim: int, index: Value, source: Operand) -> Value:
+    """Write elements to places along an axis that depend on the data."""
+    if not isinstance(source, Value) or not source.shape:
+        source = call.expand(call.value(source, x.dtype), index.shape)
+    return written_along(x, index, source, dim % x.type.ndim, False, call.origin)
