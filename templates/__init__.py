@@ -6,7 +6,8 @@ Hand-written kernels with knobs, for CUDA and the CPU: ``conv2d_nchw``, ``winogr
 and ``.cpu``); for CUDA also ``gemm`` (batches, transposed operands and what follows a product),
 ``matvec``, ``conv2d_nhwc``, ``attention`` and ``take_rows``. The same and more as tensor
 expressions, under ``te/``:
-``conv2d_nchw``, ``depthwise_conv2d_nchw``, ``gemm``, ``dense``, ``softmax``.
+``conv2d_nchw``, ``depthwise_conv2d_nchw``, ``gemm``, ``dense``, ``softmax``. Layers of 8-bit
+integers on a CPU are ``conv2d_int8.cpu`` and ``gemm_int8.cpu``.
 Convolutions and dense layers are also there under TVM's names, with the arguments of its logs.
 """
 

@@ -89,3 +89,27 @@ def test_an_activation_and_a_residual_sum_follow_their_product_at_once():
         "add",
         "reshape",
     ]
+
+
+def test_a_softmax_is_over_the_same_axis_before_a_reshape_of_other_rank():
+    x = Variable(TensorType((6, 4, 5), "float32"), "x")
+    wide = apply(ops.Reshape((2, 3, 4, 5)), x)
+    graph = Graph.of(apply(ops.Softmax(3), wide))
+    data = np.random.default_rng(0).normal(size=(6, 4, 5))
+    after = reshapes_last(graph)
+    assert [type(node.op) for node in after.nodes] == [ops.Softmax, ops.Reshape]
+    np.testing.assert_allclose(after.run(data)[0], graph.run(data)[0])
+
+
+@pytest.mark.parametrize("along", [None, 1])
+def test_quantisation_is_moved_with_the_axis_of_its_scales(along):
+    x = Variable(TensorType((6, 4), "float32"), "x")
+    wide = apply(ops.Reshape((2, 3, 4)), x)
+    shape = () if along is None else (4,)
+    scale = Constant.of(np.full(shape, 0.25, "float32"))
+    zero = Constant.of(np.full(shape, 3, "int8"))
+    graph = Graph.of(apply(ops.Quantize(2 if along else 0), wide, scale, zero))
+    data = np.random.default_rng(0).normal(size=(6, 4)).astype("float32")
+    after = reshapes_last(graph)
+    assert [type(node.op) for node in after.nodes] == [ops.Quantize, ops.Reshape]
+    np.testing.assert_array_equal(after.run(data)[0], graph.run(data)[0])

@@ -13,9 +13,11 @@ from autotune.graph.operator import Operator
 _AXIS_OF: dict[type[Operator], str] = {
     ops.BatchNorm: "channel_axis",
     ops.BiasAdd: "axis_of_bias",
+    ops.Dequantize: "along",
     ops.LayerNorm: "axis_of_norm",
     ops.LogSoftmax: "axis_of_sum",
     ops.Prelu: "axis_of_slope",
+    ops.Quantize: "along",
     ops.RmsNorm: "axis_of_norm",
     ops.Softmax: "axis_of_sum",
 }

@@ -7,8 +7,11 @@ kernel of its own; in front of it, it is part of the product's.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from autotune.graph import ops
 from autotune.graph.graph import Graph
+from autotune.graph.operator import Operator
 from autotune.graph.passes.fold_constant import folded
 from autotune.graph.passes.regrouping import Regrouping
 from autotune.graph.value import Constant, Node, Result, Value, apply
@@ -18,7 +21,8 @@ _PRODUCTS = (ops.Dense, ops.BatchMatmul, ops.Convolution, ops.Conv2dTranspose)
 _ALONG_LAST = (ops.LayerNorm, ops.RmsNorm, ops.Softmax)
 # What moves before reshapes of anything, and what does only if that is a product: there is no gain
 # in sums of other data, and of both operands one would have to be reshaped.
-_ALONE = (ops.Elementwise, ops.Cast)
+_SCALED = (ops.Quantize, ops.Dequantize)
+_ALONE = (ops.Elementwise, ops.Cast, *_SCALED)
 _BEHIND_PRODUCTS = (
     ops.Broadcast, ops.BiasAdd, ops.BatchNorm, ops.Prelu, ops.Where, ops.Reduction,
 )  # fmt: skip
@@ -67,7 +71,7 @@ def _moved(node: Node, inputs: tuple[Value, ...], value: Value) -> Value | None:
     if isinstance(node.op, _BEHIND_PRODUCTS) and before.shape and not _is_product(before):
         return None
     reshape = Regrouping(before.shape, value.shape)
-    op = reshape.moved(node.op)
+    op = _before_that(reshape, node)
     if op is None or (isinstance(op, _ALONG_LAST) and not _is_along_last(op, before)):
         return None
     if isinstance(op, ops.Broadcast | ops.Where):
@@ -78,6 +82,13 @@ def _moved(node: Node, inputs: tuple[Value, ...], value: Value) -> Value | None:
     else:
         operands = [before, *inputs[1:]]
     return seen_as(apply(op, *operands, origin=node.origin), node.output.shape, node.origin)
+
+
+def _before_that(reshape: Regrouping, node: Node) -> Operator | None:
+    """Return a node's operator before the reshape; None where nothing computes the same."""
+    if isinstance(node.op, _SCALED) and not any(each.shape for each in node.inputs[1:]):
+        return replace(node.op, along=0)  # one scale is along no axis
+    return reshape.moved(node.op)
 
 
 def _before(value: Value) -> Value | None:

@@ -15,19 +15,8 @@ _NAMES = {
         cumprod_2d_axis_0 cumprod_2d_axis_1 cumprod_2d_negative_axis cumprod_2d_int32
         cumprod_1d_int32_exclusive basic_deform_conv_with_padding
         basic_deform_conv_without_padding deform_conv_with_mask_bias
-        deform_conv_with_multiple_offset_groups det_2d det_nd gridsample
-        gridsample_zeros_padding gridsample_border_padding gridsample_reflection_padding
-        gridsample_bilinear gridsample_aligncorners_true gridsample_nearest gridsample_bicubic
-        gridsample_nearest_align_corners_0_additional_1
-        gridsample_nearest_align_corners_1_additional_1
-        gridsample_bilinear_align_corners_0_additional_1
-        gridsample_bilinear_align_corners_1_additional_1
-        gridsample_bicubic_align_corners_0_additional_1
-        gridsample_bicubic_align_corners_1_additional_1
-        gridsample_volumetric_nearest_align_corners_0
-        gridsample_volumetric_nearest_align_corners_1
-        gridsample_volumetric_bilinear_align_corners_0
-        gridsample_volumetric_bilinear_align_corners_1 image_decoder_decode_jpeg_rgb
+        deform_conv_with_multiple_offset_groups det_2d det_nd
+        image_decoder_decode_jpeg_rgb
         image_decoder_decode_jpeg_grayscale image_decoder_decode_jpeg_bgr
         image_decoder_decode_jpeg2k_rgb image_decoder_decode_bmp_rgb
         image_decoder_decode_png_rgb image_decoder_decode_tiff_rgb image_decoder_decode_webp_rgb
@@ -76,7 +65,7 @@ _NAMES = {
         resize_downsample_scales_linear_align_corners
         resize_downsample_scales_cubic_align_corners""",
     "Sums at indices.": """
-        scatter_elements_with_duplicate_indices scatter_elements_with_reduction_mul
+        scatter_elements_with_reduction_mul
         scatter_elements_with_reduction_max scatter_elements_with_reduction_min scatternd_add
         scatternd_multiply scatternd_max scatternd_min scatternd_max_with_element_indices
         scatternd_min_with_element_indices""",

@@ -13,6 +13,13 @@ import numpy as np
 
 from autotune.graph import Value, ops
 from autotune.importers.onnx.call import Call, Converter, Operand
+from autotune.importers.onnx.operators import (
+    activations,
+    arithmetic,
+    convolution,
+    pooling,
+    products,
+)
 from autotune.importers.onnx.operators.arithmetic import chosen, combined
 from autotune.importers.onnx.operators.convolution import convolve, windows_of
 from autotune.importers.onnx.operators.products import matmul
@@ -119,13 +126,18 @@ def _dynamic(call: Call) -> list[Value]:
 
 # ---- Layers of whole numbers
 
+# What is computed on floats between scales.
+_OF_FLOATS: dict[str, Converter] = {
+    name: converter
+    for family in (activations, arithmetic, convolution, pooling, products)
+    for name, converter in family.CONVERTERS.items()
+} | {"DequantizeLinear": _dequantised, "QuantizeLinear": _quantised}
+
 
 def _with(call: Call, kind: str, inputs: Sequence[Operand | None], **attributes: object) -> Value:
     """Return the result of another operator of ONNX on inputs."""
-    from autotune.importers.onnx.operators.table import CONVERTERS  # which this is part of
-
     node = replace(call.node, kind=kind, attributes={**call.node.attributes, **attributes})
-    made: Value = CONVERTERS["", kind](replace(call, node=node, inputs=tuple(inputs), opset=13))
+    made: Value = _OF_FLOATS[kind](replace(call, node=node, inputs=tuple(inputs), opset=13))
     return made
 
 
