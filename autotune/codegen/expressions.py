@@ -85,10 +85,10 @@ _ROUNDED = (Add, Mul)
 def in_order_of_nan(node: Min | Max) -> tuple[Expr, Expr]:
     """Return the sides of a function that is the second one where either is a NaN.
 
-    What was found so far stands first in reductions, and is kept when a NaN comes; a constant is
-    what a NaN becomes.
+    What was found so far stands first in reductions, and is kept when a NaN comes; beside a
+    constant a NaN stays one, as in PyTorch's ReLU.
     """
-    if not is_float(node.dtype) or isinstance(node.b, FloatImm):
+    if not is_float(node.dtype) or isinstance(node.a, FloatImm):
         return node.a, node.b
     return node.b, node.a
 

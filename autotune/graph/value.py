@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import ml_dtypes  # noqa: F401 - with which numpy knows the name bfloat16
 import numpy as np
 import numpy.typing as npt
 

@@ -1,4 +1,4 @@
-"""Every pass and fusion, on graphs that are drawn operator by operator: what holds for all of them."""
+"""Every pass and fusion, on graphs that are drawn operator by operator: what holds for all."""
 
 import numpy as np
 import pytest
@@ -28,6 +28,7 @@ from autotune.graph.passes import (
     simplify_inference,
     slices_first,
     to_conv2d,
+    to_dense,
 )
 
 # Passes whose second run changes nothing.
@@ -38,6 +39,7 @@ SETTLED = {
     "simplify_expressions": simplify_expressions,
     "canonicalize_ops": canonicalize_ops,
     "to_conv2d": to_conv2d,
+    "to_dense": to_dense,
     "channels_first": channels_first,
     "channels_last": lambda graph: channels_last(graph, lambda node: True),
     "slices_first": slices_first,
@@ -125,6 +127,8 @@ class Drawn:
     def layer(self, value):
         if value.type.ndim == 4 and self.draw(st.booleans()):
             nhwc = self.draw(st.booleans())
+            if self.draw(st.booleans()):
+                value = apply(ops.GlobalAvgPool2d("NHWC" if nhwc else "NCHW"), value)
             channels = value.shape[3 if nhwc else 1]
             filters = (1, 1, channels, 4) if nhwc else (4, channels, 1, 1)
             layouts = ("NHWC", "HWIO") if nhwc else ("NCHW", "OIHW")

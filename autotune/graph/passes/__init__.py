@@ -29,6 +29,7 @@ from autotune.graph.passes.reshapes_last import reshapes_last
 from autotune.graph.passes.simplify_inference import simplify_inference
 from autotune.graph.passes.slices_first import slices_first
 from autotune.graph.passes.to_conv2d import to_conv2d
+from autotune.graph.passes.to_dense import to_dense
 
 __all__ = [
     "MIXED",
@@ -59,5 +60,6 @@ __all__ = [
     "simplify_inference",
     "slices_first",
     "to_conv2d",
+    "to_dense",
     "vector_axis",
 ]

@@ -16,6 +16,7 @@ from autotune.graph.passes.image_layout import channels_first
 from autotune.graph.passes.reshapes_last import reshapes_last
 from autotune.graph.passes.simplify_inference import simplify_inference
 from autotune.graph.passes.to_conv2d import to_conv2d
+from autotune.graph.passes.to_dense import to_dense
 
 Pass = Callable[[Graph], Graph]
 
@@ -65,7 +66,7 @@ RELAY_CPU = PassPipeline("relay_llvm", (*_COMMON, (3, alter_layout_cpu), *_END))
 RELAY_TEMPLATES = PassPipeline("relay_templates", (*_COMMON, *_END))
 # Reshapes would be between products and the scales and shifts that are folded into them.
 _OWN_COMMON = ((3, reshapes_last), *_COMMON)
-_OWN = (*_OWN_COMMON, (3, to_conv2d), (3, fold_affine))
+_OWN = (*_OWN_COMMON, (3, to_conv2d), (3, to_dense), (3, fold_affine))
 # Ours: fewer operations, whatever the signs of scales; direct convolutions of images, channels
 # first.
 OWN = PassPipeline("own", (*_OWN, (3, channels_first), *_END), composes=True)

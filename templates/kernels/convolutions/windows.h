@@ -35,7 +35,7 @@ static inline vec apply_epilogue(vec sum, float bias, float scale, float shift, 
   if (RESIDUAL) sum += residual;
   if (AFFINE) sum = sum * scale + shift;
   if (ACTIVATION) sum = (vec)((bits)sum & ~(sum < 0.0f));
-  if (ACTIVATION == 2) sum = -larger(-sum, (vec){0} - 6.0f);
+  if (ACTIVATION == 2) sum = -larger((vec){0} - 6.0f, -sum);  // NaN where the sum is
   return sum;
 }
 

@@ -14,7 +14,7 @@ void dense_relu_fused_c(
       for (int k = 0; k < 64; ++k) {
         dense[0] += data[i * 64 + k] * weight[j * 64 + k];
       }
-      T_relu[i * 48 + j] = max_float(dense[0] + bias[j], 0.0f);
+      T_relu[i * 48 + j] = max_float(0.0f, dense[0] + bias[j]);
     }
   }
 }

@@ -40,7 +40,7 @@ void weights_in_tiles_c(const float* restrict x, const float* restrict w, float*
       for (int i0_inner = 0; i0_inner < 4; ++i0_inner) {
         #pragma GCC unroll 2
         for (int i1_inner = 0; i1_inner < 8; i1_inner += LANES(float_v32)) {
-          *(float_v32*)&compute[i0_outer * 128 + i0_inner * 32 + i1_outer * 8 + i1_inner] = max_float_v32(*(const float_v32*)&T_matmul_NT[i0_inner * 8 + i1_inner], (float_v32){0});
+          *(float_v32*)&compute[i0_outer * 128 + i0_inner * 32 + i1_outer * 8 + i1_inner] = max_float_v32((float_v32){0}, *(const float_v32*)&T_matmul_NT[i0_inner * 8 + i1_inner]);
         }
       }
     }
