@@ -2,7 +2,7 @@
 
 from autotune.network.check import NetworkCheck, check
 from autotune.network.compile import compile_network, fallback_kernel
-from autotune.network.compiled import CompiledNetwork, NetworkInstance
+from autotune.network.compiled import CompiledNetwork, InstanceMemory, NetworkInstance
 from autotune.network.export import export_network, load_network
 from autotune.network.history import ApplyHistoryBest
 from autotune.network.history_choice import History
@@ -31,6 +31,7 @@ __all__ = [
     "FunctionOffer",
     "History",
     "Implementation",
+    "InstanceMemory",
     "Layer",
     "NetworkCheck",
     "NetworkInstance",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -31,6 +31,20 @@ _weights: weakref.WeakKeyDictionary[Constant, dict[Device, weakref.ref[Block]]] 
 
 
 @dataclass(frozen=True, eq=False)
+class InstanceMemory:
+    """Where the memory of an instance comes from, if it is not made for it.
+
+    Attributes:
+        inputs, outputs: its arrays, which fit the plan.
+        allocate: returns uninitialised memory of a shape and a dtype.
+    """
+
+    inputs: Sequence[NDArray] | None = None
+    outputs: Sequence[NDArray] | None = None
+    allocate: Callable[[Sequence[int], str], NDArray] | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class CompiledNetwork:
     """Kernels and plan of a network; it needs no device.
 
@@ -46,8 +60,14 @@ class CompiledNetwork:
     target: Target
     branches: bool = False
 
-    def instance(self, where: Device | None = None) -> NetworkInstance:
+    def instance(
+        self, where: Device | None = None, memory: InstanceMemory | None = None
+    ) -> NetworkInstance:
         """Return the network with memory of its own on a device.
+
+        Args:
+            where: the device; by default that of the target.
+            memory: what it reads and writes instead.
 
         Raises:
             GraphError: the target is of another kind of device.
@@ -61,7 +81,7 @@ class CompiledNetwork:
             Check(GraphError, "network").refuse(
                 "device", f"{expected}{self.target.kind.name!r}", where, hint
             )
-        return NetworkInstance(self, chosen)
+        return NetworkInstance(self, chosen, memory or InstanceMemory())
 
 
 class CallSampler:
@@ -96,22 +116,23 @@ class NetworkInstance:
         program: all kernels.
     """
 
-    def __init__(self, network: CompiledNetwork, where: Device) -> None:
+    def __init__(self, network: CompiledNetwork, where: Device, memory: InstanceMemory) -> None:
         plan = network.plan
         self.network = network
         self.device = where
-        self._own_inputs = [_zeros(each, where) for each in plan.inputs]
+        allocate = memory.allocate or partial(empty, device=where)
+        self._own_inputs = list(memory.inputs or [_zeros(each, where) for each in plan.inputs])
         self.inputs = list(self._own_inputs)
-        self.outputs = [_zeros(each, where) for each in plan.outputs]
+        self.outputs = list(memory.outputs or [_zeros(each, where) for each in plan.outputs])
         self.constants = [_weight(each, where) for each in plan.constants]
-        self.arena = empty((max(plan.memory.bytes, 1),), "uint8", where)
+        self.arena = allocate((max(plan.memory.bytes, 1),), "uint8")
         self._converted: set[int] = set()
         # Of a run that was begun: whether outputs that no kernel writes are still to be copied,
         # and whether it is on a stream that copies to inputs do not wait for.
         self._uncopied = self._elsewhere = False
         self._copies = [tuple(map(self._array, pair)) for pair in plan.copies]
         executables = [module.executable for module in network.modules]
-        self._workspaces = [each.new_workspaces() for each in executables]
+        self._workspaces = [each.new_workspaces(memory.allocate) for each in executables]
         steps = [self._step(each) for each in plan.steps]
         self.program: Program = program_of(steps, where, network.branches)
 
@@ -166,7 +187,7 @@ class NetworkInstance:
                 f"{given.pointer:#x}; copy it into an array of autotune.runtime"
             )
         self._check_apart(index, given)
-        self._read(index, given)
+        self.read(index, given)
 
     def _check_apart(self, index: int, given: NDArray) -> None:
         """Refuse memory of an output that a run writes while it still reads the input there."""
@@ -175,10 +196,10 @@ class NetworkInstance:
         last = (
             len(plan.steps)
             if returned
-            else max(self._steps_on(MemoryKind.INPUT, index), default=-1)
+            else max(plan.uses.get((MemoryKind.INPUT, index), ()), default=-1)
         )
         for number, output in enumerate(self.outputs):
-            writes = self._steps_on(MemoryKind.OUTPUT, number)
+            writes = plan.uses.get((MemoryKind.OUTPUT, number), ())
             apart = given.pointer + given.nbytes <= output.pointer
             if apart or output.pointer + output.nbytes <= given.pointer or not writes:
                 continue
@@ -191,19 +212,14 @@ class NetworkInstance:
                 f"still reads input {plan.input_names[index]!r}; give an array of its own"
             )
 
-    def _steps_on(self, memory: MemoryKind, at: int) -> list[int]:
-        """Return the steps that read or write an input or an output."""
-        steps = enumerate(self.network.plan.steps)
-        return [i for i, s in steps if any((p.memory, p.at) == (memory, at) for p in s.places)]
-
-    def _read(self, index: int, given: NDArray) -> None:
-        """Let runs read an input from an array."""
+    def read(self, index: int, given: NDArray) -> None:
+        """Let runs read an input from an array, of which is known that `bind_input` accepts it."""
         if self._uncopied:
             self.wait()
         plan = self.network.plan
         self.inputs[index] = given
         self._copies = [tuple(map(self._array, pair)) for pair in plan.copies]
-        readers = self._steps_on(MemoryKind.INPUT, index)
+        readers = plan.uses.get((MemoryKind.INPUT, index), ())
         self.program.rebind({number: self._step(plan.steps[number]) for number in readers})
 
     def set_input(self, index: int, values: object) -> None:
@@ -223,7 +239,7 @@ class NetworkInstance:
         if set_input(name, own, values, said):
             self._converted.add(index)
         if self.inputs[index] is not own:
-            self._read(index, own)
+            self.read(index, own)
 
     def run(self, stream: object = None) -> None:
         """Run once on what is in the inputs, and wait for the outputs."""
@@ -241,6 +257,16 @@ class NetworkInstance:
         self._uncopied, self._elsewhere = bool(self._copies), stream is not None
         if self.device.kind == "cpu":  # it has ended
             self._copy()
+
+    def add_to_capture(self, stream: int) -> None:
+        """Add a run to the CUDA graph into which a stream is captured: its handle.
+
+        Graphs may be replayed at any time, so the instance needs memory that nothing else uses.
+
+        Raises:
+            DeviceError: the stream is not captured.
+        """
+        self.program.add_to_capture(stream)
 
     def wait(self) -> None:
         """Wait for the outputs of what was begun."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 
 from autotune.errors import GraphError
 from autotune.graph import Constant, Graph, TensorType, Value
@@ -105,6 +106,18 @@ class ExecutionPlan:
     copies: tuple[tuple[Placement, Placement], ...]
     constants: tuple[Constant, ...]
     memory: MemoryPlan
+
+    @cached_property
+    def uses(self) -> Mapping[tuple[MemoryKind, int], tuple[int, ...]]:
+        """The steps that read or write an input, an output or a constant, by its kind and number.
+
+        What is in the arena is listed by its offset.
+        """
+        found: dict[tuple[MemoryKind, int], dict[int, None]] = {}
+        for number, step in enumerate(self.steps):
+            for place in step.places:
+                found.setdefault((place.memory, place.at), {})[number] = None
+        return {key: tuple(numbers) for key, numbers in found.items()}
 
 
 def plan_network(

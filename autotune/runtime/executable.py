@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from autotune.errors import KernelError
 from autotune.kernel.kernel import Constant, Kernel
@@ -35,9 +36,12 @@ class Executable(ABC):
         self.device = device
         self.workspaces = self.new_workspaces()
 
-    def new_workspaces(self) -> dict[str, NDArray]:
+    def new_workspaces(
+        self, allocate: Callable[[Sequence[int], str], NDArray] | None = None
+    ) -> dict[str, NDArray]:
         """Return memory for the values between the calls of the kernel, by name."""
-        return {w.name: empty(w.shape, w.dtype, self.device) for w in self.kernel.workspace}
+        make = allocate or partial(empty, device=self.device)
+        return {w.name: make(w.shape, w.dtype) for w in self.kernel.workspace}
 
     def allocate(self, inputs: Sequence[HostArray] | None = None, seed: int = 0) -> Buffers:
         """Return buffers for the arguments: inputs given or random, outputs poisoned."""

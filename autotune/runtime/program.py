@@ -56,6 +56,19 @@ class Program(ABC):
             KernelError: the value is not a stream.
         """
 
+    def add_to_capture(self, stream: int) -> None:
+        """Add a run to the CUDA graph into which a stream is captured.
+
+        What it runs on is kept until that graph and all its copies are destroyed. Graphs may be
+        replayed at any time, so nothing else may run on these arrays.
+
+        Raises:
+            DeviceError: the stream is not captured, or the device has no streams.
+        """
+        raise DeviceError(
+            f"expected a program on a device with streams, got {type(self).__name__}"
+        )
+
     @abstractmethod
     def rebind(self, steps: Mapping[int, ProgramStep]) -> None:
         """Let steps run on other arrays from the next run on.

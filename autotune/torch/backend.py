@@ -6,17 +6,20 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import is_, itemgetter
 from typing import Any
 
-from autotune.errors import AutotuneError, GraphError
+from autotune.errors import AutotuneError, GraphError, KernelError
 from autotune.importers import exported, read_program
-from autotune.torch.compiling import Compiling, device_of
+from autotune.torch.compiling import Compiling, compile_lock, device_of
 from autotune.torch.tensor_network import TensorNetwork
 from autotune.utils.lazy_torch import torch
 
 logger = logging.getLogger("autotune")
 # Dynamo's mark of tensors that it passes because a module holds them.
 _STATIC = "_dynamo_static_input_type"
+# For so many numbers a graph is compiled anew; so many networks are worth a warning.
+_MOST_NUMBERS, _MANY = 8, 50
 
 
 def backend(
@@ -59,6 +62,7 @@ class Specialised:
     def __init__(self, graph_module: Any, how: Compiling) -> None:
         self._graph_module = graph_module
         self._how = how
+        self._numbers = _numbers(graph_module)
         self._lock = threading.Lock()
         self._known: list[_Network] = []
         # Keys of what torch runs.
@@ -85,51 +89,120 @@ class Specialised:
 
     def _compiled(self, args: Sequence[Any]) -> _Network | None:
         """Return a network for these shapes; None, after a warning, where torch is to run."""
-        key = _Key(args)
+        if torch().cuda.is_available() and torch().cuda.is_current_stream_capturing():
+            raise KernelError(
+                "torch.compile(backend='autotune'): a network is not compiled while a CUDA graph "
+                "is captured; call the model once before, with inputs of these shapes"
+            )
+        key = _Key(args, self._numbers)
         with self._lock:
             for each in self._known:  # another thread was faster
                 if each.key.fits(args):
                     return each
             try:
+                self._check_numbers()
                 made = _Network(self._graph_module, self._how, args, key)
             except AutotuneError as error:
                 logger.warning("torch.compile(backend='autotune'): torch runs a graph: %s", error)
-                self._refused.append(key)
+                self._refused.append(key.of_any_number() if self._numbers else key)
                 return None
             self._known = [made, *self._known]
+            if len(self._known) == _MANY:
+                logger.warning(
+                    "torch.compile(backend='autotune'): a graph was compiled for %s sets of "
+                    "shapes, each with memory of its own; pad inputs to fewer shapes", _MANY
+                )  # fmt: skip
             return made
+
+    def _check_numbers(self) -> None:
+        if self._numbers and len(self._known) >= _MOST_NUMBERS:
+            raise GraphError(
+                f"numbers that it takes differ from call to call, of which {_MOST_NUMBERS} were "
+                "compiled; pass them as tensors"
+            )
 
 
 class _Key:
     """What a network is compiled for: its parameters, and the shapes of all else.
 
+    Args:
+        args: of a call.
+        numbers: places of tensors that stand for numbers.
+
     Attributes:
         static: places of the parameters among the arguments.
+        numbers: the numbers, by their places.
     """
 
-    def __init__(self, args: Sequence[Any]) -> None:
-        self._torch = torch()
-        tensor, parameter = self._torch.Tensor, self._torch.nn.Parameter
+    def __init__(self, args: Sequence[Any], numbers: Sequence[int]) -> None:
+        self._tensor = tensor = torch().Tensor
+        parameter = torch().nn.Parameter
         self.static = [
             i for i, each in enumerate(args) if isinstance(each, tensor)
             and (isinstance(each, parameter) or hasattr(each, _STATIC))
         ]  # fmt: skip
-        # Held, so that no other tensor gets the identity of one that is gone.
-        self._held = [args[i] for i in self.static]
-        self._ids = [id(each) for each in self._held]
-        self._rest = [i for i in range(len(args)) if i not in set(self.static)]
+        self.numbers = {i: args[i].item() for i in numbers}
+        # Twice the first, since one alone would come without a tuple. Held, so that no other
+        # tensor gets the identity of one that is gone.
+        self._pick = itemgetter(*self.static, self.static[0]) if self.static else _nothing
+        self._held = self._pick(args)
+        others = {*self.static, *numbers}
+        self._rest = [i for i in range(len(args)) if i not in others]
         self._shapes = self._now(args)
+        # As text, in which NaN is equal to itself, and zeros differ.
+        self._values = repr(self.numbers)
+
+    def of_any_number(self) -> _Key:
+        """Return this key, to fit whatever the numbers are."""
+        self._values = ""
+        return self
 
     def _now(self, args: Sequence[Any]) -> list[object]:
-        tensor = self._torch.Tensor
+        tensor = self._tensor
         return [
             (each.shape, each.stride()) if isinstance(each, tensor) else each
             for each in [args[i] for i in self._rest]
         ]
 
     def fits(self, args: Sequence[Any]) -> bool:
-        """Return whether arguments are those parameters, and of those shapes."""
-        return [id(args[i]) for i in self.static] == self._ids and self._now(args) == self._shapes
+        """Return whether arguments are those parameters, of those shapes, and those numbers."""
+        return (
+            all(map(is_, self._pick(args), self._held))
+            and self._now(args) == self._shapes
+            and (not self.numbers or not self._values or self._has_numbers(args))
+        )
+
+    def _has_numbers(self, args: Sequence[Any]) -> bool:
+        return repr({i: args[i].item() for i in self.numbers}) == self._values
+
+
+def _nothing(_: Sequence[Any]) -> tuple[Any, ...]:
+    return ()
+
+
+def _numbers(graph_module: Any) -> tuple[int, ...]:
+    """Return the places of tensors of which a graph asks nothing but their numbers.
+
+    So dynamo passes floats that it does not see as constants, such as the epsilon of a norm in a
+    graph of dynamic shapes.
+    """
+    nodes = [each for each in graph_module.graph.nodes if each.op == "placeholder"]
+    return tuple(
+        i for i, each in enumerate(nodes)
+        if each.users
+        and all(user.op == "call_method" and user.target == "item" for user in each.users)
+    )  # fmt: skip
+
+
+class _Number:
+    """Stands for a tensor of which only the number is asked."""
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def item(self) -> object:
+        """Return the number."""
+        return self._value
 
 
 class _Network:
@@ -138,12 +211,18 @@ class _Network:
     def __init__(self, graph_module: Any, how: Compiling, args: Sequence[Any], key: _Key) -> None:
         self.key = key
         pytorch = torch()
-        places = [i for i in range(len(args)) if i not in set(key.static)]
-        module = _module(pytorch, graph_module, {i: args[i] for i in key.static}, len(args))
-        program = read_program(exported(module, [args[i] for i in places]))
+        static = {i: args[i] for i in key.static}
+        numbers = {i: _Number(each) for i, each in key.numbers.items()}
+        places = [i for i in range(len(args)) if i not in static and i not in numbers]
+        module = _module(pytorch, graph_module, static, numbers, len(args))
+        with compile_lock():
+            program = read_program(exported(module, [args[i] for i in places]))
         if program.mutated:
             raise GraphError(f"it writes {', '.join(sorted(program.mutated))} in place")
-        tensors = [each for each in args if isinstance(each, pytorch.Tensor)]
+        tensors = [
+            each for i, each in enumerate(args)
+            if isinstance(each, pytorch.Tensor) and i not in numbers
+        ]  # fmt: skip
         where = device_of(tensors[0]) if tensors else device_of(pytorch.empty(0))
         apart = {str(each.device) for each in tensors if each.device != tensors[0].device}
         if apart:
@@ -159,8 +238,14 @@ class _Network:
         return None if results is None else tuple(results)
 
 
-def _module(pytorch: Any, graph_module: Any, static: Mapping[int, Any], count: int) -> Any:
-    """Return a module that holds the static arguments of a graph, and takes the others."""
+def _module(
+    pytorch: Any,
+    graph_module: Any,
+    static: Mapping[int, Any],
+    numbers: Mapping[int, _Number],
+    count: int,
+) -> Any:
+    """Return a module that holds static arguments of a graph and numbers, and takes the others."""
 
     class Held(pytorch.nn.Module):  # type: ignore[misc]
         """A graph of dynamo."""
@@ -176,8 +261,10 @@ def _module(pytorch: Any, graph_module: Any, static: Mapping[int, Any], count: i
         def forward(self, *others: Any) -> Any:
             left = iter(others)
             args = [
-                getattr(self, f"argument_{i}") if i in static else next(left) for i in range(count)
-            ]
+                getattr(self, f"argument_{i}") if i in static
+                else numbers[i] if i in numbers else next(left)
+                for i in range(count)
+            ]  # fmt: skip
             return graph_module(*args)
 
     return Held().eval()

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from autotune.errors import GraphError, KernelError
 from autotune.importers import exported, read_program
 from autotune.network import CompiledNetwork
-from autotune.torch.compiling import Compiling, device_of
+from autotune.torch.call_signature import CallSignature
+from autotune.torch.compiling import Compiling, compile_lock
 from autotune.torch.tensor_network import TensorNetwork
 from autotune.utils.lazy_torch import torch
 
@@ -22,32 +25,56 @@ class CompiledModel:
     It is for inference: its results have no gradients. Parameters are constants. When they are
     written (an optimiser's step, ``load_state_dict``), the next call compiles the network again,
     of which all kernels are there already. Writing through ``parameter.data`` is not seen, nor are
-    other tensors or numbers that are put into the place of the model's.
+    other tensors or numbers that are put into the place of the model's. A copy has parameters of
+    its own.
     """
 
     def __init__(
         self, model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], how: Compiling
     ) -> None:
-        self._program = exported(model, args, kwargs)
+        self._signature = CallSignature(args, kwargs)
+        self._where = self._signature.where
+        with compile_lock():
+            self._program = exported(model, args, kwargs)
         self._how = how
-        self._tree = torch().utils._pytree
         self._lock = threading.Lock()
-        leaves = self._tree.tree_leaves((tuple(args), dict(kwargs)))
-        tensors = [each for each in leaves if isinstance(each, torch().Tensor)]
-        if not tensors:
-            raise KernelError("autotune.torch.compile: example_inputs must have a tensor")
-        self._where = device_of(tensors[0])
-        self._types = [(tuple(t.shape), t.dtype, t.device) for t in tensors]
         self._run = self._compiled()
 
     def _compiled(self) -> TensorNetwork:
-        program = read_program(self._program)
+        with compile_lock():
+            program = read_program(self._program)
         if program.mutated:
             raise GraphError(
                 f"autotune.torch.compile: the model writes {', '.join(sorted(program.mutated))} "
                 "in place, which a network cannot do; return the new values instead"
             )
-        return TensorNetwork(program, partial(self._how.compile, where=self._where), self._where)
+        made = TensorNetwork(program, partial(self._how.compile, where=self._where), self._where)
+        alone = program.structure is None or program.structure.is_leaf()
+        self._put_together = itemgetter(0) if alone else self._unflattened
+        return made
+
+    def _unflattened(self, results: list[Any]) -> Any:
+        return torch().utils._pytree.tree_unflatten(results, self._run.program.structure)
+
+    def __copy__(self) -> CompiledModel:
+        """Return itself: it has no state but the parameters."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledModel:
+        """Return one with copies of the parameters, from kernels that exist already."""
+        made = CompiledModel.__new__(CompiledModel)
+        made.__dict__ = self.__dict__ | {
+            "_program": copy.deepcopy(self._program, memo), "_lock": threading.Lock()
+        }  # fmt: skip
+        made._run = made._compiled()
+        return made
+
+    def __reduce__(self) -> str:
+        """Refuse to be pickled: kernels belong to this process."""
+        raise KernelError(
+            "autotune.torch: a compiled model cannot be pickled; save the model, and compile it "
+            "where it is loaded, with the log of its tuning"
+        )
 
     @property
     def network(self) -> CompiledNetwork:
@@ -58,15 +85,13 @@ class CompiledModel:
         """Run the model on tensors like those that it was compiled for.
 
         Raises:
-            KernelError: shapes, dtypes or devices are others.
+            KernelError: shapes, dtypes, devices, the structure or other arguments differ.
         """
-        leaves = self._tree.tree_leaves((args, kwargs))
-        tensors = [each for each in leaves if isinstance(each, torch().Tensor)]
-        self._check(tensors)
+        tensors = self._signature.tensors(args, kwargs)
         results = self._run(tensors)
         while results is None:
             results = self._renewed(tensors)
-        return self._tree.tree_unflatten(results, self._run.program.structure)
+        return self._put_together(results)
 
     def _renewed(self, tensors: Sequence[Any]) -> list[Any] | None:
         """Return the results with the parameters as they are now."""
@@ -76,24 +101,6 @@ class CompiledModel:
                 self._run = self._compiled()
                 results = self._run(tensors)
         return results
-
-    def _check(self, tensors: Sequence[Any]) -> None:
-        found = [(tuple(t.shape), t.dtype, t.device) for t in tensors]
-        if found == self._types:
-            return
-        for number, (given, expected) in enumerate(zip(found, self._types, strict=False)):
-            if given != expected:
-                raise KernelError(
-                    f"compiled model: input {number} must be {_text(expected)}, as the example "
-                    f"was, got {_text(given)}; compile it for these shapes too, or use "
-                    "torch.compile(model, backend='autotune')"
-                )
-        raise KernelError(f"compiled model: expected {len(self._types)} tensors, got {len(found)}")
-
-
-def _text(kind: tuple[Any, ...]) -> str:
-    shape, dtype, where = kind
-    return f"{dtype} {tuple(shape)} on {where}"
 
 
 def compile(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from autotune.graph import Graph
 from autotune.network import CompiledNetwork, History, compile_network, tune_network
 from autotune.runtime.device import Device
 from autotune.utils.check import Check
+from autotune.utils.lazy_torch import torch
 
 _NAMES = ("tune", "log")
 # Of torch's devices that kernels run on.
@@ -67,6 +69,16 @@ class Compiling:
             graph, target, history.pipeline(graph, target), choose=history.choose,
             branches=history.branches(graph, target),
         )  # fmt: skip
+
+
+def compile_lock() -> AbstractContextManager[Any]:
+    """Return the lock of dynamo, to be held while torch exports a model.
+
+    Meanwhile torch replaces methods of all modules, which dynamo would see in another thread.
+    """
+    found = torch()._dynamo.convert_frame
+    lock: AbstractContextManager[Any] = getattr(found, "compile_lock", nullcontext())
+    return lock
 
 
 def device_of(tensor: Any) -> Device:

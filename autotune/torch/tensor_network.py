@@ -3,43 +3,25 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from autotune.errors import GraphError, KernelError
 from autotune.graph import Constant, Graph, Value, Variable
 from autotune.importers import TorchProgram, View
-from autotune.network import CompiledNetwork
-from autotune.runtime.arrays.array import NDArray
+from autotune.network import CompiledNetwork, InstanceMemory, NetworkInstance
+from autotune.runtime.arrays.array import NDArray, array
 from autotune.runtime.arrays.memory import Block
 from autotune.runtime.device import Device
+from autotune.runtime.nvidia.libcuda import entered, is_captured, primary_context
+from autotune.torch.versions import Versions, watched
 from autotune.utils.lazy_torch import torch
 
 # Bytes; what kernels that read vectors need.
 _ALIGNMENT = 64
 
-
-class Versions:
-    """The state in which tensors were read: where they are, and how often they were written."""
-
-    def __init__(self, tensors: Sequence[Any]) -> None:
-        self._tensors = tuple(tensors)
-        self._versions, self._pointers = self._now()
-
-    def _now(self) -> tuple[list[int], list[int]]:
-        # Each call of a network asks this of all parameters: a tenth of a microsecond each.
-        tensors = self._tensors
-        return [each._version for each in tensors], [each.data_ptr() for each in tensors]
-
-    @property
-    def changed(self) -> bool:
-        """Whether a tensor was written in place, or has other memory, since then."""
-        return self._now() != (self._versions, self._pointers)
-
-
-def watched(tensors: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the tensors that tell when they are written; those of inference mode do not."""
-    return tuple(each for each in tensors.values() if not each.is_inference())
+# Makes a result of the inputs, after a run.
+Make = Callable[[Sequence[Any]], Any]
 
 
 class TensorNetwork:
@@ -64,20 +46,27 @@ class TensorNetwork:
         self.program = program
         self._versions = Versions(watched(program.tensors))  # before they are read
         self.network = compile_graph(computed_part(program))
-        self._torch = torch()
+        self._torch = pytorch = torch()
         self._where = where
         self._lock = threading.Lock()
         self._instance = self.network.instance(where)
-        self._views = [self._torch.from_dlpack(each) for each in self._instance.outputs]
         # Of each tensor among the model's inputs: its number in the graph, and its shape.
         every = [each for each in program.inputs if each is not None]
         self._numbers = {each: i for i, each in enumerate(every)}
         self._types = [each.type for each in every]
-        self._dtypes = [getattr(self._torch, each.dtype) for each in every]
         self._bound = [0] * len(every)
         self._copies: dict[int, Any] = {}
+        self._constants = {
+            value: pytorch.from_dlpack(array(value.array, where))
+            for value in _outputs(program)
+            if isinstance(value, Constant)
+        }
+        self._results = self._plan_results(map(pytorch.from_dlpack, self._instance.outputs))
+        # The stream of the last run, and its handle.
         self._stream: Any = None
-        self._results = self._plan_results()
+        self._handle = -1
+        ask = getattr(pytorch._C, "_cuda_getCurrentRawStream", None)
+        self._current = ask or (lambda index: pytorch.cuda.current_stream(index).cuda_stream)
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any] | None:
         """Run on tensors on the network's device; return new tensors.
@@ -86,60 +75,112 @@ class TensorNetwork:
         written since they became constants: that is found out while the GPU is at work.
 
         Raises:
-            KernelError: the stream is being captured.
+            KernelError: a tensor has no memory, or the stream is captured and parameters were
+                written.
         """
         with self._lock:
-            stream = self._current_stream()
+            stream = None
+            if self._where.kind != "cpu":
+                stream = self._current(self._where.index)
+                if is_captured(stream):
+                    return self._captured(inputs, stream)
+                if stream != self._handle:
+                    self._follow(stream)
             for number, tensor in enumerate(inputs):
                 self._bind(number, tensor)
             self._instance.start(stream)
             if self._versions.changed:
                 return None
-            if self.network.plan.copies:
-                self._instance.wait()
             return [make(inputs) for make in self._results]
 
-    def _current_stream(self) -> Any:
-        """Return the stream to run on, after what was queued by earlier calls on another one."""
-        if self._where.kind == "cpu":
-            return None
+    def _follow(self, handle: int) -> None:
+        """Let torch's current stream wait for what was queued by earlier calls on another one."""
         stream = self._torch.cuda.current_stream(self._where.index)
-        if self._torch.cuda.is_current_stream_capturing():
-            raise KernelError(
-                "autotune.torch: a compiled model is a CUDA graph, which CUDA cannot capture in "
-                "another one; call it outside of torch.cuda.graph"
-            )
-        if self._stream is not None and stream != self._stream:
+        if self._stream is not None:
             stream.wait_stream(self._stream)
-        self._stream = stream
-        return stream
+        self._stream, self._handle = stream, handle
+
+    # ---- inputs
 
     def _bind(self, number: int, tensor: Any) -> None:
         """Let the network read a tensor where it is, or a copy where it cannot."""
-        pointer = tensor.data_ptr()
-        if pointer % _ALIGNMENT or not tensor.is_contiguous() or tensor.is_conj():
-            tensor = self._copied(number, tensor)
-            pointer = tensor.data_ptr()
-        if pointer == self._bound[number]:
-            return
-        kind = self._types[number]
-        block = Block(pointer, 0, None)
-        self._instance.bind_input(number, NDArray(self._where, kind.shape, kind.dtype, block))
-        self._bound[number] = pointer
+        pointer = self._readable(tensor)
+        if not pointer:
+            if number not in self._copies:
+                self._copies[number] = self._like(tensor)
+            pointer = self._copies[number].copy_(tensor.detach()).data_ptr()
+        if pointer != self._bound[number]:
+            self._instance.read(number, self._at(number, pointer))
+            self._bound[number] = pointer
 
-    def _copied(self, number: int, tensor: Any) -> Any:
-        if number not in self._copies:
-            self._copies[number] = self._torch.empty(
-                tuple(tensor.shape), dtype=tensor.dtype, device=tensor.device
+    def _readable(self, tensor: Any) -> int:
+        """Return where a tensor is, if kernels can read it there; otherwise 0.
+
+        Raises:
+            KernelError: it is in no memory.
+        """
+        try:
+            pointer: int = tensor.data_ptr()
+        except RuntimeError as error:
+            raise KernelError(
+                f"autotune.torch: an input has no memory ({str(error).partition('.')[0]}); "
+                "compiled models take plain tensors, not those of vmap and other transforms"
+            ) from error
+        plain = tensor.is_contiguous() and not tensor.is_neg()
+        return pointer if plain and not pointer % _ALIGNMENT else 0
+
+    def _like(self, tensor: Any) -> Any:
+        return self._torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+
+    def _at(self, number: int, pointer: int, owner: object = None) -> NDArray:
+        kind = self._types[number]
+        return NDArray(self._where, kind.shape, kind.dtype, Block(pointer, 0, owner))
+
+    # ---- captures
+
+    def _captured(self, inputs: Sequence[Any], stream: int) -> list[Any]:
+        """Add a run to the CUDA graph that torch captures, on memory of its own.
+
+        A graph may be replayed at any time, also while calls run; so torch allocates what it
+        reads and writes, in the memory of that graph.
+        """
+        if self._versions.changed:
+            raise KernelError(
+                "autotune.torch: parameters were written since the last call, and a network is "
+                "not compiled while a CUDA graph is captured; call the model once before"
             )
-        self._copies[number].copy_(tensor.detach())
-        return self._copies[number]
+        with entered(primary_context(self._where.index)):
+            read = [
+                each if self._readable(each) else self._like(each).copy_(each.detach())
+                for each in inputs
+            ]
+            written = [
+                self._allocated(each.shape, each.dtype) for each in self.network.plan.outputs
+            ]
+            memory = InstanceMemory(
+                [self._at(i, each.data_ptr(), each) for i, each in enumerate(read)],
+                [self._held(each, own.dtype)
+                 for each, own in zip(written, self.network.plan.outputs, strict=True)],
+                lambda shape, dtype: self._held(self._allocated(shape, dtype), dtype),
+            )  # fmt: skip
+            instance: NetworkInstance = self.network.instance(self._where, memory)
+            instance.add_to_capture(stream)
+        return [make(inputs) for make in self._plan_results(iter(written))]
+
+    def _allocated(self, shape: Sequence[int], dtype: str) -> Any:
+        device = self._torch.device("cuda", self._where.index)
+        return self._torch.empty(tuple(shape), dtype=getattr(self._torch, dtype), device=device)
+
+    def _held(self, tensor: Any, dtype: str) -> NDArray:
+        """Return a tensor as an array, which keeps it."""
+        block = Block(tensor.data_ptr(), tensor.nbytes, tensor)
+        return NDArray(self._where, tuple(tensor.shape), dtype, block)
 
     # ---- results
 
-    def _plan_results(self) -> list[Callable[[Sequence[Any]], Any]]:
+    def _plan_results(self, outputs: Iterable[Any]) -> list[Make]:
         """Return for each result of the program what makes it of the inputs after a run."""
-        places = {value: i for i, value in enumerate(computed(self.program))}
+        written = dict(zip(computed(self.program), outputs, strict=True)) | self._constants
         found = []
         for each in self.program.results:
             if each.number is None:
@@ -151,10 +192,10 @@ class TensorNetwork:
             elif isinstance(value, Variable):
                 found.append(_copy_of_input(self._numbers[value]))
             else:
-                found.append(_copy_of(self._views[places[value]]))
+                found.append(_copy_of(written[value]))
         return found
 
-    def _alias(self, view: View) -> Callable[[Sequence[Any]], Any]:
+    def _alias(self, view: View) -> Make:
         """Return what makes a result that is a view of an input, or of a parameter."""
         if isinstance(view.source, Variable):
             number = self._numbers[view.source]
@@ -173,26 +214,32 @@ class TensorNetwork:
         return tensor.as_strided(view.size, view.stride, offset)
 
 
-def _constantly(value: object) -> Callable[[Sequence[Any]], Any]:
+def _constantly(value: object) -> Make:
     return lambda inputs: value
 
 
-def _copy_of_input(number: int) -> Callable[[Sequence[Any]], Any]:
+def _copy_of_input(number: int) -> Make:
     return lambda inputs: inputs[number].clone()
 
 
-def _copy_of(view: Any) -> Callable[[Sequence[Any]], Any]:
-    return lambda inputs: view.clone()
+def _copy_of(output: Any) -> Make:
+    clone = output.clone
+    return lambda inputs: clone()
 
 
-def computed(program: TorchProgram) -> tuple[Value, ...]:
-    """Return the outputs of a program's graph that are computed, each once."""
+def _outputs(program: TorchProgram) -> dict[Value, None]:
+    """Return the outputs of a program's graph that are neither inputs nor views, each once."""
     wanted = [
         program.graph.outputs[each.number]
         for each in program.results
         if each.number is not None and each.alias is None
     ]
-    return tuple(dict.fromkeys(each for each in wanted if not isinstance(each, Variable)))
+    return dict.fromkeys(each for each in wanted if not isinstance(each, Variable))
+
+
+def computed(program: TorchProgram) -> tuple[Value, ...]:
+    """Return the outputs of a program's graph that are computed, each once."""
+    return tuple(each for each in _outputs(program) if not isinstance(each, Constant))
 
 
 def computed_part(program: TorchProgram) -> Graph:
@@ -202,6 +249,6 @@ def computed_part(program: TorchProgram) -> Graph:
         GraphError: none is.
     """
     outputs = computed(program)
-    if not outputs or all(isinstance(each, Constant) for each in outputs):
+    if not outputs:
         raise GraphError("PyTorch: the program computes nothing")
     return Graph(program.graph.inputs, outputs)

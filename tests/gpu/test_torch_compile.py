@@ -1,5 +1,8 @@
 """Models of PyTorch as compiled networks on a GPU."""
 
+import gc
+import threading
+
 import pytest
 
 import autotune
@@ -71,15 +74,76 @@ def test_new_inputs_and_written_weights_count_on_a_gpu():
         near(fast(sliced), model(sliced).double(), torch.float32)
 
 
-def test_a_call_cannot_be_captured_and_says_so():
+@pytest.mark.parametrize("way", ["compile", "dynamo"])
+def test_calls_are_captured_in_another_graph(way):
+    model, x = Block().eval().cuda(), torch.randn(1, 3, 16, 16, device="cuda")
+    wide = torch.randn(1, 3, 16, 18, device="cuda")
+    with torch.no_grad():
+        fast = autotune.torch.compile(model, x)
+        if way == "dynamo":
+            fast = torch.compile(model, backend=autotune.torch.backend)
+        for _ in range(2):  # dynamo compiles again for strides, then takes the last that fits
+            fast(wide[..., 2:])
+            fast(x)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            first = fast(x) * 2
+            second = fast(wide[..., 2:])
+        for _ in range(3):
+            x.normal_()
+            wide.normal_()
+            other = torch.randn_like(x)
+            graph.replay()
+            near(fast(other), model(other).double(), torch.float32)  # has memory of its own
+            near(first, 2 * model(x).double(), torch.float32)
+            near(second, model(wide[..., 2:]).double(), torch.float32)
+        # Torch's graph keeps what it runs.
+        del fast
+        torch._dynamo.reset()
+        gc.collect()
+        fill = [torch.randn(1 << 20, device="cuda") for _ in range(8)]
+        x.normal_()
+        graph.replay()
+        near(first, 2 * model(x).double(), torch.float32)
+        assert fill
+
+
+def test_what_is_compiled_during_a_capture_is_refused():
     model, x = Block().eval().cuda(), torch.randn(1, 3, 16, 16, device="cuda")
     with torch.no_grad():
         fast = autotune.torch.compile(model, x)
         fast(x)
+        model.up.weight.mul_(3)
         torch.cuda.synchronize()
         with (
-            pytest.raises(KernelError, match="which CUDA cannot capture in another one"),
+            pytest.raises(KernelError, match="call the model once before"),
             torch.cuda.graph(torch.cuda.CUDAGraph()),
         ):
             fast(x)
         near(fast(x), model(x).double(), torch.float32)
+
+
+def test_threads_on_streams_of_their_own_share_a_model():
+    model = Block().eval().cuda()
+    inputs = [torch.randn(1, 3, 16, 16, device="cuda") for _ in range(4)]
+    found = [[] for _ in inputs]
+    with torch.no_grad():
+        wanted = [model(x).double() for x in inputs]
+        fast = autotune.torch.compile(model, inputs[0])
+
+    def run(i):
+        with torch.cuda.stream(torch.cuda.Stream()), torch.no_grad():
+            found[i] += [fast(inputs[i]) for _ in range(30)]
+
+    torch.cuda.synchronize()
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    torch.cuda.synchronize()
+    for results, want in zip(found, wanted, strict=True):
+        assert len(results) == 30
+        for each in results:
+            near(each, want, torch.float32)

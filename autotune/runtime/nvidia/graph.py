@@ -19,7 +19,11 @@ from autotune.runtime.nvidia.libcuda import (
     check,
     current_context,
     library,
+    open_capture,
 )
+
+# CU_STREAM_SET_CAPTURE_DEPENDENCIES.
+_SET_DEPENDENCIES = 1
 
 
 class _NodeParams(ctypes.Structure):
@@ -53,8 +57,10 @@ class CudaGraph:
         self._exec = ctypes.c_void_p()
         _destroyed_after(self, "cuGraphExecDestroy", self._exec)
         # Kept: its nodes are how those of what is launched are known.
-        graph = ctypes.c_void_p()
+        self._graph = graph = ctypes.c_void_p()
         _destroyed_after(self, "cuGraphDestroy", graph)
+        # Of nodes that were changed: their parameters, and the bits of the arguments in them.
+        self._changed: dict[int, tuple[_NodeParams, ctypes.Array[ctypes.c_uint64]]] = {}
         with releases.capture_under_way():
             # Relaxed: whatever another library gives back meanwhile, in any thread, is no failure.
             call("cuStreamBeginCapture_v2", self._stream, ctypes.c_int(RELAXED))
@@ -87,15 +93,43 @@ class CudaGraph:
         Raises:
             DeviceError: the driver refuses it.
         """
-        where, params = ctypes.c_void_p(node), _NodeParams()
-        call("cuGraphKernelNodeGetParams_v2", where, ctypes.byref(params))
-        bits = (ctypes.c_uint64 * len(values))(*values)
-        places = [
-            ctypes.addressof(bits) + i * ctypes.sizeof(ctypes.c_uint64) for i in range(len(values))
-        ]
-        params.params = (ctypes.c_void_p * len(values))(*places)
-        params.extra = None
+        if node not in self._changed:
+            self._changed[node] = _params_of(node, len(values))
+        params, bits = self._changed[node]
+        bits[:] = list(values)
+        where = ctypes.c_void_p(node)
         call("cuGraphExecKernelNodeSetParams_v2", self._exec, where, ctypes.byref(params))
+
+    def add_to_capture(self, stream: int) -> int:
+        """Add all of it to what another stream is captured into, behind what is there.
+
+        Arguments are those that it was captured with.
+
+        Returns:
+            The graph of that capture.
+
+        Raises:
+            DeviceError: the stream is not captured.
+        """
+        graph, nodes, count = open_capture(stream)
+        node, one = ctypes.c_void_p(), ctypes.c_size_t(1)
+        here = ctypes.c_void_p(graph)
+        call("cuGraphAddChildGraphNode", ctypes.byref(node), here, nodes, count, self._graph)
+        flags = ctypes.c_uint(_SET_DEPENDENCIES)
+        where = ctypes.c_void_p(stream)
+        call("cuStreamUpdateCaptureDependencies", where, ctypes.byref(node), one, flags)
+        return graph
+
+
+def _params_of(node: int, count: int) -> tuple[_NodeParams, ctypes.Array[ctypes.c_uint64]]:
+    """Return the parameters of a kernel, with memory for the bits of so many arguments."""
+    params, bits = _NodeParams(), (ctypes.c_uint64 * count)()
+    call("cuGraphKernelNodeGetParams_v2", ctypes.c_void_p(node), ctypes.byref(params))
+    size = ctypes.sizeof(ctypes.c_uint64)
+    places = [ctypes.addressof(bits) + i * size for i in range(count)]
+    params.params = (ctypes.c_void_p * count)(*places)
+    params.extra = None
+    return params, bits
 
 
 def _destroyed_after(owner: object, function: str, handle: ctypes.c_void_p) -> None:

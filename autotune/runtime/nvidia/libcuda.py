@@ -10,6 +10,7 @@ import ctypes
 import os
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 from autotune.errors import DeviceError
 
@@ -165,17 +166,29 @@ def capture_of(stream: int) -> tuple[int, int]:
     return (number.value, graph.value or 0) if status.value == _ACTIVE else (0, 0)
 
 
+def open_capture(stream: int) -> tuple[int, Any, ctypes.c_size_t]:
+    """Return the graph that a stream is captured into, and behind which nodes the next one comes.
+
+    Raises:
+        DeviceError: it is in no capture.
+    """
+    status, number, graph = ctypes.c_int(), ctypes.c_uint64(), _POINTER()
+    nodes, count = ctypes.POINTER(_POINTER)(), ctypes.c_size_t()
+    outs = (status, number, graph, nodes, count)
+    call("cuStreamGetCaptureInfo_v2", _POINTER(stream), *map(ctypes.byref, outs))
+    if status.value != _ACTIVE:
+        raise DeviceError("expected a stream that is captured, this is not")
+    return graph.value or 0, nodes, count
+
+
 def last_node(stream: int) -> int:
     """Return the node that was queued last on a stream that is captured.
 
     Raises:
         DeviceError: it is in no capture, or several nodes are the last.
     """
-    status, number, graph = ctypes.c_int(), ctypes.c_uint64(), _POINTER()
-    nodes, count = ctypes.POINTER(_POINTER)(), ctypes.c_size_t()
-    outs = (status, number, graph, nodes, count)
-    call("cuStreamGetCaptureInfo_v2", _POINTER(stream), *map(ctypes.byref, outs))
-    if status.value != _ACTIVE or count.value != 1:
+    _, nodes, count = open_capture(stream)
+    if count.value != 1:
         raise DeviceError(f"a captured stream must end with one node, this has {count.value}")
     return nodes[0] or 0
 

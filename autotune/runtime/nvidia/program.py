@@ -17,8 +17,14 @@ from autotune.runtime.nvidia.driver import activated, driver, given_back_after
 from autotune.runtime.nvidia.event import Event
 from autotune.runtime.nvidia.executable import CudaExecutable, nothing
 from autotune.runtime.nvidia.graph import CudaGraph
-from autotune.runtime.nvidia.libcuda import last_node, synchronize
+from autotune.runtime.nvidia.libcuda import (
+    current_context,
+    last_node,
+    primary_context,
+    synchronize,
+)
 from autotune.runtime.nvidia.nvml import read_clocks
+from autotune.runtime.nvidia.stream_resources import hold_until_destroyed
 from autotune.runtime.program import Program, ProgramStep
 from autotune.runtime.timing import Clocks
 
@@ -43,6 +49,7 @@ class CudaProgram(Program):
     ) -> None:
         super().__init__(steps)
         self.device = device
+        self._context = primary_context(device.index)
         executables: list[CudaExecutable] = []
         for step in self.steps:
             if not isinstance(step.executable, CudaExecutable):
@@ -129,9 +136,19 @@ class CudaProgram(Program):
     def start(self, stream: object = None) -> None:
         """Queue one run on a stream, by default the program's own, and return."""
         where = None if stream is None else stream_handle(stream, self.device.index)
-        with activated(self.device.index):
-            self._last = where
+        self._last = where
+        if current_context() == self._context:
             self.queue(where)
+            return
+        with activated(self.device.index):
+            self.queue(where)
+
+    def add_to_capture(self, stream: int) -> None:
+        """Add a run to the graph of a capture, as a child graph."""
+        if self._graph is None:
+            return
+        with activated(self.device.index):
+            hold_until_destroyed(self._graph.add_to_capture(stream), self.steps)
 
     def wait(self) -> None:
         """Wait until what was queued has ended."""

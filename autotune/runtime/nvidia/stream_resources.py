@@ -52,6 +52,20 @@ class DestroyedFlag:
         return value.value > 0
 
 
+_held: list[tuple[DestroyedFlag, object]] = []
+
+
+def hold_until_destroyed(graph: int, what: object) -> None:
+    """Keep an object until a graph and all its copies are destroyed.
+
+    It is dropped at a later call, since the driver runs no Python.
+    """
+    _held[:] = [each for each in _held if not each[0]]
+    flag = DestroyedFlag()
+    flag.set_when_destroyed(graph)
+    _held.append((flag, what))
+
+
 @cache
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None)

@@ -1,0 +1,115 @@
+"""What a compiled model is called with: tensors among its arguments, and all else as it was."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from autotune.errors import KernelError
+from autotune.torch.compiling import device_of
+from autotune.utils.lazy_torch import torch
+
+logger = logging.getLogger("autotune")
+
+
+class CallSignature:
+    """The arguments that a model was compiled for.
+
+    Args:
+        args, kwargs: of the example.
+
+    Attributes:
+        where: the device of the tensors.
+
+    Raises:
+        KernelError: there is no tensor among them.
+    """
+
+    def __init__(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        self._torch = pytorch = torch()
+        self._plain = {pytorch.Tensor, pytorch.nn.Parameter}
+        leaves, self._structure = self._flat((tuple(args), dict(kwargs)))
+        tensors = [each for each in leaves if isinstance(each, pytorch.Tensor)]
+        if not tensors:
+            raise KernelError("autotune.torch.compile: example_inputs must have a tensor")
+        self.where = device_of(tensors[0])
+        self._types = [(tuple(t.shape), t.dtype, t.device) for t in tensors]
+        self._others = self._without_tensors(leaves)
+        # Whether it takes tensors by position and nothing else: these need not be looked for.
+        self._is_flat = not kwargs and all(type(each) in self._plain for each in args)
+        self._warned = False
+
+    def _flat(self, arguments: object) -> tuple[list[Any], Any]:
+        found: tuple[list[Any], Any] = self._torch.utils._pytree.tree_flatten(arguments)
+        return found
+
+    def _without_tensors(self, leaves: Sequence[Any]) -> list[Any]:
+        tensor = self._torch.Tensor
+        return [None if isinstance(each, tensor) else each for each in leaves]
+
+    def tensors(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any]:
+        """Return the tensors among the arguments of a call, in the order of the example's.
+
+        Raises:
+            KernelError: a shape, a dtype, a device, the structure or a number is another.
+        """
+        flat = self._is_flat and not kwargs and all(type(each) in self._plain for each in args)
+        found = args if flat else self._found(args, kwargs)
+        if [(t.shape, t.dtype, t.device) for t in found] != self._types:
+            self._refuse(found)
+        if self._torch.is_grad_enabled() and any(t.requires_grad for t in found):
+            self._warn()
+        return found
+
+    def _found(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        leaves, structure = self._flat((args, kwargs))
+        if structure != self._structure:
+            try:  # dicts in another order
+                leaves = self._structure.flatten_up_to((args, kwargs))
+            except (ValueError, TypeError) as error:
+                raise KernelError(
+                    "compiled model: expected arguments as the example's, "
+                    f"{_in_a_line(self._structure)}, got {_in_a_line(structure)}; pass by name "
+                    "what was passed by name, or compile it for these"
+                ) from error
+        tensors = [each for each in leaves if isinstance(each, self._torch.Tensor)]
+        others = self._without_tensors(leaves)
+        if len(tensors) == len(self._types) and others != self._others:
+            given, expected = next(
+                pair for pair in zip(others, self._others, strict=True) if pair[0] != pair[1]
+            )
+            raise KernelError(
+                f"compiled model: numbers and others are constants: expected {expected!r}, as the "
+                f"example was, got {given!r}; compile it for that, or use "
+                "torch.compile(model, backend='autotune')"
+            )
+        return tensors
+
+    def _refuse(self, tensors: Sequence[Any]) -> None:
+        found = [(tuple(t.shape), t.dtype, t.device) for t in tensors]
+        for number, (given, expected) in enumerate(zip(found, self._types, strict=False)):
+            if given != expected:
+                raise KernelError(
+                    f"compiled model: input {number} must be {_text(expected)}, as the example "
+                    f"was, got {_text(given)}; compile it for these shapes too, or use "
+                    "torch.compile(model, backend='autotune')"
+                )
+        raise KernelError(f"compiled model: expected {len(self._types)} tensors, got {len(found)}")
+
+    def _warn(self) -> None:
+        if not self._warned:
+            self._warned = True
+            logger.warning(
+                "compiled model: gradients are enabled and an input requires them, but autotune "
+                "has no backward pass: results have no gradients; train the model itself"
+            )
+
+
+def _in_a_line(structure: object) -> str:
+    return " ".join(str(structure).split())
+
+
+def _text(kind: tuple[Any, ...]) -> str:
+    shape, dtype, where = kind
+    return f"{dtype} {tuple(shape)} on {where}"
