@@ -220,7 +220,16 @@ class NetworkInstance:
         self.inputs[index] = given
         self._copies = [tuple(map(self._array, pair)) for pair in plan.copies]
         readers = plan.uses.get((MemoryKind.INPUT, index), ())
-        self.program.rebind({number: self._step(plan.steps[number]) for number in readers})
+        self.program.rebind({number: self._reading(number, index) for number in readers})
+
+    def _reading(self, number: int, index: int) -> ProgramStep:
+        """Return a step of the program with an input where it is now."""
+        step, places = self.program.steps[number], self.network.plan.steps[number].places
+        arrays = tuple(
+            self._array(place) if place.memory is MemoryKind.INPUT and place.at == index else one
+            for place, one in zip(places, step.arrays, strict=True)
+        )
+        return ProgramStep(step.executable, arrays, step.workspaces)
 
     def set_input(self, index: int, values: object) -> None:
         """Copy values to an input; those of another dtype are converted, which is logged once.
