@@ -17,6 +17,7 @@ from autotune.graph.fuse import FusedFunction
 from autotune.graph.passes import (
     OWN,
     PassPipeline,
+    channels_first,
     channels_last,
     compose,
     eliminate_common,
@@ -151,7 +152,10 @@ def simplify_graph(
     simpler = pipeline(graph, opt_level)
     if opt_level >= _COMPOSES and isinstance(pipeline, PassPipeline) and pipeline.composes:
         served = partial(serves, target=target)
-        simpler = channels_last(integer_layers(simpler, served), served)
+        simpler = integer_layers(simpler, served)
+        if not target.backend.on_gpu:  # which has no kernels of NHWC images
+            simpler = channels_first(simpler, served)
+        simpler = channels_last(simpler, served)
         simpler = compose(slices_first(simpler), served)
         simpler = merge_products(simpler) if target.backend.on_gpu else simpler
         # Where a transpose was between a product and a scale, these meet only now.

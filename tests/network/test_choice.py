@@ -8,6 +8,7 @@ from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
 from autotune.graph.fuse import partition
 from autotune.network import compile_network, implementations
 from autotune.network.choice import RULE, Choice, by_rule, choose_untuned
+from autotune.network.compile import simplify_graph
 from autotune.network.implementations import Offer, implements, offers_of
 from autotune.network.plan import plan_network
 from autotune.target import Target
@@ -277,3 +278,14 @@ def test_several_filters_of_each_channel_run_by_the_template_of_a_cpu():
     op = ops.Conv2d(groups=4, strides=(2,))
     x = apply(op, image("NCHW", 1, 4, 7, 6), constant(12, 1, 3, 3))
     check(Graph.of(EPILOGUES["bias-relu"](x)), CPU, only("depthwise_conv2d.cpu"), ["template"])
+
+
+@pytest.mark.parametrize(("target", "layout"), [(CPU, "NCHW"), (EMULATED, "NHWC")])
+def test_groups_of_channels_last_get_the_layout_that_a_template_of_the_target_has(target, layout):
+    op = ops.Conv2d(groups=4, padding=(1,), data_layout="NHWC", kernel_layout="HWIO")
+    graph = Graph.of(apply(op, image("NHWC", 1, 64, 14, 14), constant(3, 3, 16, 64)))
+    simpler = simplify_graph(graph, target)
+    (found,) = (each.op.data_layout for each in simpler.nodes if isinstance(each.op, ops.Conv2d))
+    assert found == layout
+    array = RNG.normal(size=(1, 14, 14, 64)).astype("float32")
+    np.testing.assert_allclose(simpler.run(array)[0], graph.run(array)[0], rtol=1e-4, atol=1e-4)

@@ -23,13 +23,22 @@ _RANK = len(_FIRST)
 _LEAST_FLOP = 4
 
 
-def channels_first(graph: Graph) -> Graph:
+def channels_first(graph: Graph, serves: Callable[[Node], bool] | None = None) -> Graph:
     """Give convolutions and pools of NHWC images in float32 the layout NCHW.
 
     A graph is unchanged if it has no such convolutions, or if these do little work in relation to
     the data that would be transposed.
+
+    Args:
+        graph: the network, its parameters bound.
+        serves: whether a kernel computes a convolution; only these count as work. By default
+            those in one group do.
     """
-    return _converted(graph, _LAST, _FIRST, ("float32",), lambda node: True)
+
+    def counts(node: Node) -> bool:
+        return _is_whole(node) if serves is None else _is_conv(node) and serves(node)
+
+    return _converted(graph, _LAST, _FIRST, ("float32",), counts)
 
 
 def channels_last(graph: Graph, serves: Callable[[Node], bool]) -> Graph:
@@ -42,20 +51,28 @@ def channels_last(graph: Graph, serves: Callable[[Node], bool]) -> Graph:
         graph: the network, its parameters bound.
         serves: whether a kernel computes a convolution; only these count as work.
     """
-    return _converted(graph, _FIRST, _LAST, ("float16", "bfloat16"), serves)
+
+    def counts(node: Node) -> bool:
+        return _is_whole(node) and serves(node)
+
+    return _converted(graph, _FIRST, _LAST, ("float16", "bfloat16"), counts)
 
 
 def _converted(
-    graph: Graph, old: str, new: str, dtypes: tuple[str, ...], serves: Callable[[Node], bool]
+    graph: Graph, old: str, new: str, dtypes: tuple[str, ...], counts: Callable[[Node], bool]
 ) -> Graph:
     conversion = _Conversion(old, new, dtypes)
-    if not any(_is_whole(node) and conversion.turns(node) for node in graph.nodes):
+    if not any(_is_conv(node) and conversion.turns(node) for node in graph.nodes):
         return graph
     after = graph.rewrite(conversion.of)
     before = set(graph.nodes)
     made = [node for node in after.nodes if node not in before]
-    flop = sum(node.flop for node in made if _is_whole(node) and serves(node))
+    flop = sum(node.flop for node in made if counts(node))
     return after if flop and flop >= _LEAST_FLOP * sum(map(_moved, made)) else graph
+
+
+def _is_conv(node: Node) -> bool:
+    return isinstance(node.op, ops.Conv2d)
 
 
 def _is_whole(node: Node) -> bool:
