@@ -13,9 +13,11 @@ from .gemm_tma_tiling import MULTIPROCESSORS, PANEL, WIDE, TmaTiling
 
 # Cycles before the main loop of a block, and after its epilogue.
 PROLOGUE = 5000
-# Cycles of an integer result more with swapped operands, not written through shared memory:
-# 1520x2224x208 took an H200 9.1 us by 128x224 tiles, and 7.2 by ping-pong, which hides it.
-SWAPPED_INTEGERS = 0.12
+# Extent of K up to which ping-pong was timed for integers.
+SHORT_SUM_OF_INTEGERS = 512
+# Cycles of an integer result that ping-pong hides half of, and more with swapped operands, which is
+# not written through shared memory: 1520x2224x208 took an H200 9.1 us by 128x224 tiles, 7.2 so.
+SHOWN_INTEGERS, SWAPPED_INTEGERS = 0.17, 0.12
 # By how much longer products take if a left operand of 64 rows comes from registers.
 REGISTERS_ALONE = 0.5
 
@@ -59,7 +61,9 @@ def estimate(
     )
     # Persistent blocks have one prologue. With ping-pong one warpgroup multiplies during the
     # epilogue of the other; what the fit to 16-bit floats has for that counts a prologue a tile.
-    between = 480 + writing if tiling.integers else ends
+    # Long sums of integers were not timed otherwise.
+    short = tiling.integers and shape.k <= SHORT_SUM_OF_INTEGERS
+    between = 480 + writing if short else ends
     ping_pong = common.larger(work, (work + between) / tiling.tiles_in_flight)
     persistent = common.pick(form.schedule > 1, ping_pong, work + 480 + writing)
     # Blocks of a cluster wait for each other from tile to tile: most were 1 to 2% slower.
@@ -95,8 +99,10 @@ def _writing_cycles(tiling: TmaTiling, strips: bool) -> float:
     results = tiling.tile_m * tiling.tile_n
     # Sectors of 32 bytes that two tiles share are written twice (of unaligned rows any tiles share
     # some), and boxes of few rows slowly.
-    across = SWAPPED_INTEGERS * swapped / tiling.tiles_in_flight
-    each = (0.16 + across if tiling.integers else tiling.item / 81) + 0.11 * (
+    # Ping-pong hides stores of integers, of four bytes each: 1858x1696x224 nt took an H200 7.2 us
+    # by 192x144 tiles, 6.1 so.
+    shown = (SHOWN_INTEGERS + SWAPPED_INTEGERS * swapped) / tiling.tiles_in_flight
+    each = (0.16 + shown if tiling.integers else tiling.item / 81) + 0.11 * (
         tiling.choice["frags_n"] % 2
     ) * (1 - swapped) * (not strips)
     each += (

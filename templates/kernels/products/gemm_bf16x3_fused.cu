@@ -34,26 +34,6 @@ DEFINE_RS_WGMMA(issue_part, ", 0", OWN_COLUMNS, WORDS, OWN_NAMES, OWN_SUMS, OWN_
 // the operands of wgmma.
 __device__ __forceinline__ constexpr int along_k(int quarter, int i) { return i / RUN * 4 * RUN + quarter * RUN + i % RUN; }
 
-// Where rows of C are multiples of four floats, columns of the right operand are permuted in groups of 16, so that a thread
-// has four neighbours of C in two fragments: quads then write 64 bytes of a row at once, which the L2 cache takes faster
-// than 32 (13.5 MB in 4.6 us instead of 5.7, one H200).
-#ifndef BY_ROWS
-#define BY_ROWS 0
-#endif
-constexpr bool IN_FOURS = !SWAPPED && N % 4 == 0;
-constexpr int PAIRED = IN_FOURS ? TILE_N / 16 * 16 : 0;
-
-// The column of a tile whose sums are the words 4 * j + v and 4 * j + 2 + v of lane `quarter` of four.
-__device__ __forceinline__ constexpr int column_of(int j, int v, int quarter) {
-  return j * 8 < PAIRED ? j / 2 * 16 + quarter * 4 + j % 2 * 2 + v : j * 8 + quarter * 2 + v;
-}
-
-// Where a column of a tile is in shared memory.
-__device__ __forceinline__ int placed(int column) {
-  const int quarter = column % 16 / 4, fragment = column / 2 % 2;
-  return column < PAIRED ? column / 16 * 16 + fragment * 8 + quarter * 2 + column % 2 : column;
-}
-
 __device__ __forceinline__ int clamped(int index, int extent) { return index < extent ? index : extent - 1; }
 
 // State of the pipeline: the current stage, and the phase parity, which flips each time around.
@@ -165,10 +145,10 @@ __device__ __forceinline__ void fence_left_operand(const Fragments& left) {
 #endif
 }
 
-// The right operand, of which a thread multiplies columns of the tile at n by its two rows.
+// The columns of the right operand from n on that a thread multiplies by its two rows.
 struct RightSource {
   const float* matrix;
-  int n, quarter;
+  int n;
 };
 
 // The sums of a K tile by fmaf, where the pieces do not add up to the operands.
@@ -182,7 +162,7 @@ __device__ __forceinline__ void multiply_fmaf(
     const float upper = left.row[0][at], lower = left.row[1][at];
 #pragma unroll
     for (int i = 0; i < WORDS / 2; ++i) {
-      const int column = clamped(right.n + column_of(i / 2, i % 2, right.quarter), RIGHT_EXTENT);
+      const int column = clamped(right.n + i / 2 * 8 + i % 2, RIGHT_EXTENT);
       const float other = right.matrix[column * RIGHT_ROW + k * RIGHT_STEP];
       float* const sums = total + i / 2 * 4 + i % 2;
       sums[0] = fmaf(upper, other, sums[0]);
@@ -245,7 +225,7 @@ struct CellSource {
       const int number = i * PRODUCERS + thread;
       const int column = RIGHT_ALONG_K ? number / COLUMN_CELLS : number % TILE_N;
       const int cell = RIGHT_ALONG_K ? number % COLUMN_CELLS : number / TILE_N;
-      place[i] = number < COLUMN_CELLS * TILE_N ? cell * PITCH + placed(column) : -1;
+      place[i] = number < COLUMN_CELLS * TILE_N ? cell * PITCH + column : -1;
       k[i] = along_k(0, 2 * cell);
       from[i] = right + clamped(n0 + column, RIGHT_EXTENT) * RIGHT_ROW + k[i] * RIGHT_STEP;
     }
@@ -348,38 +328,8 @@ __device__ __forceinline__ void finish_pair_of_row(
 #define FINISH(low, high, m, n, at)
 #endif
 
-// Writes a thread's sums of the first PAIRED columns of the tile at n0: two rows from `row` on, four columns at a time. What
-// the epilogue of some of them needs is loaded before any of these is stored: the compiler cannot know that stores do not
-// alias.
-__device__ __forceinline__ void write_fours(
-    float* __restrict__ out, const float (&sum)[WORDS], int row, int n0, int quarter, const EpilogueArgs& epilogue) {
-  constexpr int AT_ONCE = 4;
-#pragma unroll
-  for (int two = 0; two < 2; ++two) {
-    const int m = row + two;
-#pragma unroll
-    for (int first = 0; first < PAIRED / 8; first += 2 * AT_ONCE) {
-      float fours[AT_ONCE][4];
-#pragma unroll
-      for (int i = 0; i < AT_ONCE; ++i) {
-        const int j = first + 2 * i, n = n0 + column_of(j, 0, quarter);
-        if (j >= PAIRED / 8 || m >= M || n >= N) continue;
-#pragma unroll
-        for (int v = 0; v < 4; ++v) fours[i][v] = sum[(j + v / 2) * 4 + two * 2 + v % 2];
-#if FOLLOWS && SPLIT == 1
-        finish<BY_ROWS ? 0 : 1>(fours[i], epilogue, BY_ROWS ? m : n, static_cast<size_t>(m) * N + n);
-#endif
-      }
-#pragma unroll
-      for (int i = 0; i < AT_ONCE; ++i) {
-        const int j = first + 2 * i, n = n0 + column_of(j, 0, quarter);
-        if (j < PAIRED / 8 && m < M && n < N) store_vector<4>(out + static_cast<size_t>(m) * N + n, fours[i]);
-      }
-    }
-  }
-}
-
-// The same of the other columns: of each 8 columns two from `column` on.
+// Writes a thread's sums: two rows from `row` on, and of each 8 columns two from `column` on. What the epilogue of some
+// of them needs is loaded before any of these is stored: the compiler cannot know that stores do not alias.
 __device__ __forceinline__ void write_sums(
     float* __restrict__ out, float (&sum)[WORDS], int row, int column, const EpilogueArgs& epilogue) {
   constexpr int PAIRS = WORDS / 4, AT_ONCE = 8;
@@ -395,7 +345,7 @@ __device__ __forceinline__ void write_sums(
       }
     };
 #pragma unroll
-    for (int first = PAIRED / 8; first < PAIRS; first += AT_ONCE) {
+    for (int first = 0; first < PAIRS; first += AT_ONCE) {
       each(first, [&](int m, int n, size_t at, float& low, float& high) { FINISH(low, high, m, n, at); });
       each(first, [&](int, int n, size_t at, float low, float high) { write_floats(out, at, n, low, high); });
     }
@@ -443,7 +393,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm_bf16x3_fuse
     for (int half = 0; half < 2; ++half)
       source.row[half] = left + clamped(existing + half, LEFT_EXTENT) * LEFT_ROW + source.quarter * RUN * LEFT_STEP;
     float total[WORDS];
-    consume(total, smem, source, {right, n0, lane % 4}, range);
+    consume(total, smem, source, {right, column}, range);
     if (SPLIT > 1) launch_dependent_grids();
     out += static_cast<size_t>(which) * M * N;
 #if FOLLOWS && SPLIT == 1
@@ -452,7 +402,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm_bf16x3_fuse
     const EpilogueArgs epilogue = {};
 #endif
     if (SPLIT > 1) out += static_cast<size_t>(blockIdx.z) * BATCH * M * N;
-    if (PAIRED > 0) write_fours(out, total, row, n0, lane % 4, epilogue);
     write_sums(out, total, row, column, epilogue);
   }
 }
