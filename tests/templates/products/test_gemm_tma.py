@@ -6,7 +6,13 @@ import subprocess
 import numpy as np
 import pytest
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.products import gemm_padded, gemm_tma, gemm_tma_tiling
+from autotune.templates.products import (
+    gemm_half,
+    gemm_int8,
+    gemm_padded,
+    gemm_tma,
+    gemm_tma_tiling,
+)
 from autotune.templates.products.gemm_shape import Gemm
 
 from autotune.emulator import EmulatedKernel, compile_emulated
@@ -272,6 +278,26 @@ def test_products_of_integers_are_exact(name, tmp_path, monkeypatch):
     np.testing.assert_array_equal(c, source.reference(a, b))
 
 
+@pytest.mark.parametrize(
+    ("shape", "change", "copied"),
+    [
+        (Gemm(20, 144, 38, "int8", 2), {"wgmma": SWAPPED.knob, "frags_m": 2}, "a"),
+        (Gemm(144, 24, 52, "int8", 2, True), {"frags_m": 2, "frags_n": 4}, "b"),
+        (Gemm(144, 24, 48, "int8", 1, True, True), {"frags_m": 2, "frags_n": 4}, ""),
+    ],
+    ids=["nn", "tn", "tt"],
+)
+def test_only_what_is_no_left_operand_across_the_sum_is_copied(shape, change, copied, tmp_path):
+    source = gemm_int8.AlongK(gemm_half).kernel(shape, {**CHOICE, **change})
+    kernel, (a, b, c) = source.kernel("cuda"), arrays_of(source)
+    assert [one.name[0] for one in source.workspace] == [*copied]
+    rng = np.random.default_rng(0)
+    a[:], b[:] = rng.integers(-128, 128, a.shape), rng.integers(-128, 128, b.shape)
+    library = compile_emulated(kernel, tmp_path / "kernel.so", arch="sm_90", checked=False)
+    EmulatedKernel(library, kernel).run([a, b, c], order=7, checked=False)
+    np.testing.assert_array_equal(c, source.reference(a, b))
+
+
 SHAPES = [
     Gemm(512, 512, 64, "float16", 96, False, True),
     Gemm(512, 512, 8192, "float16"),
@@ -307,9 +333,24 @@ def test_every_shape_has_choices_that_fit_a_block_and_its_default_is_one(shape):
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
-@pytest.mark.parametrize("shape", SHAPES[:6], ids=str)
-def test_products_are_not_serialized_and_sums_stay_in_registers(shape, tmp_path):
-    for choice in drawn(shape, 2):
+@pytest.mark.parametrize(
+    ("shape", "chosen"),
+    [
+        *((shape, None) for shape in SHAPES[:6]),
+        # Sums that begin with a bias, of a left operand from registers.
+        (
+            Gemm(2016, 992, 3264, "tf32", 1, True, True, "", BIAS),
+            {**CHOICE, "warps_m": 8, "frags_n": 16, "chunk": 32, "stages": 6, "band": 8},
+        ),
+        (
+            Gemm(1520, 2224, 208, "int8"),
+            {**CHOICE, "wgmma": SWAPPED.knob + 4, "frags_m": 2, "frags_n": 14, "stages": 6},
+        ),
+    ],
+    ids=lambda value: str(value) if isinstance(value, Gemm) else "",
+)
+def test_products_are_not_serialized_and_sums_stay_in_registers(shape, chosen, tmp_path):
+    for choice in [chosen] if chosen else drawn(shape, 2):
         kernel, text = gemm_tma.kernel(shape, choice).kernel("cuda"), tmp_path / "kernel.cu"
         text.write_text(kernel.source)
         command = ["nvcc", "-cubin", *kernel.flags, "-Xptxas", "-v", text, "-o", tmp_path / "out"]
