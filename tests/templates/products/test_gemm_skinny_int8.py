@@ -179,9 +179,8 @@ def test_a_configuration_without_fragments_has_those_of_before():
     assert gemm_skinny_int8.candidates(shape)["frags_m"] == [2, 4]
 
 
-@pytest.mark.parametrize("sizes", [(676, 3208, 336), (1024, 2048, 2048)], ids=str)
-def test_many_products_are_multiplied_on_copies(sizes):
-    task = task_of(Gemm(*sizes, "int8"))
+def test_many_products_of_operands_that_are_both_across_are_multiplied_on_a_copy():
+    task = task_of(Gemm(1024, 2048, 2048, "int8", transpose_a=True))
     entries = [one.entry for one in task.instantiate(task.default()).calls]
     assert entries[:2] == ["along_k", "gemm_tma"]
 
@@ -202,12 +201,17 @@ def test_odd_rows_of_many_results_are_written_through_shared_memory_untuned():
 @pytest.mark.parametrize(
     "shape",
     [
-        Gemm(1056, 1312, 176, "int8"),
         Gemm(1520, 2224, 208, "int8"),
-        Gemm(1584, 1424, 64, "int8", transpose_a=True),
+        Gemm(512, 4096, 4096, "int8"),
+        Gemm(2048, 2048, 1024, "int8", transpose_a=True, transpose_b=True),
     ],
     ids=str,
 )
-def test_short_sums_of_operands_stored_across_need_no_copies(shape):
+def test_an_operand_across_the_sum_is_multiplied_from_registers_untuned(shape):
     task = task_of(shape)
+    assert [one.entry for one in task.instantiate(task.default()).calls] == ["gemm_tma"]
+
+
+def test_short_sums_of_operands_that_are_both_across_need_no_copies():
+    task = task_of(Gemm(1584, 1424, 64, "int8", transpose_a=True))
     assert [one.entry for one in task.instantiate(task.default()).calls] == ["gemm_mma"]
