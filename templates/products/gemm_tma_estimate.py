@@ -15,9 +15,12 @@ from .gemm_tma_tiling import MULTIPROCESSORS, PANEL, WIDE, TmaTiling
 PROLOGUE = 5000
 # Extent of K up to which ping-pong was timed for integers.
 SHORT_SUM_OF_INTEGERS = 512
-# Cycles of an integer result that ping-pong hides half of, and more with swapped operands, which is
-# not written through shared memory: 1520x2224x208 took an H200 9.1 us by 128x224 tiles, 7.2 so.
+# Cycles of an integer result that ping-pong hides, and more with swapped operands, half of which it
+# hides, not written through shared memory: 1520x2224x208 took an H200 9.1 us by 128x224 tiles, 7.2
+# by ping-pong.
 SHOWN_INTEGERS, SWAPPED_INTEGERS = 0.17, 0.12
+# Extent of K up to which that was timed.
+SHOWN_SUM = 1024
 # By how much longer products take if a left operand of 64 rows comes from registers.
 REGISTERS_ALONE = 0.5
 
@@ -101,7 +104,8 @@ def _writing_cycles(tiling: TmaTiling, strips: bool) -> float:
     # some), and boxes of few rows slowly.
     # Ping-pong hides stores of integers, of four bytes each: 1858x1696x224 nt took an H200 7.2 us
     # by 192x144 tiles, 6.1 so.
-    shown = (SHOWN_INTEGERS + SWAPPED_INTEGERS * swapped) / tiling.tiles_in_flight
+    shown = SHOWN_INTEGERS * (tiling.form.schedule < 2) * (tiling.shape.k <= SHOWN_SUM)
+    shown = shown + SWAPPED_INTEGERS * swapped / tiling.tiles_in_flight
     each = (0.16 + shown if tiling.integers else tiling.item / 81) + 0.11 * (
         tiling.choice["frags_n"] % 2
     ) * (1 - swapped) * (not strips)
