@@ -130,11 +130,24 @@ def test_weights_that_four_rows_stream_are_not_read_by_vectors(rows, width, arch
     assert [offer.task.name for offer in offers] == names
 
 
-def test_other_limits_than_those_of_relu6_are_a_kernel_of_their_own():
+def hard_swish(value):
+    return value * apply(ops.Clip(0.0, 6.0), value + 3.0) / 6.0
+
+
+@pytest.mark.parametrize(("follows", "expression"), [
+    (lambda x: apply(ops.Clip(0.0, 5.0), x), "(max(min(a, 5.0), 0.0))"),
+    (hard_swish, "((a * (max(min((a + (3.0)), 6.0), 0.0))) / (6.0))"),
+    (lambda x: apply(ops.Sigmoid(), apply(ops.Relu(), x)), "(sigmoid((relu(a))))"),
+])  # fmt: skip
+def test_functions_of_one_number_follow_a_convolution_on_a_gpu_in_its_kernel(follows, expression):
     data = variable(1, 4, 7, 6)
-    plain = apply(ops.Conv2d(padding=(1,)), data, constant(6, 4, 3, 3))
-    (function,) = partition(Graph.of(apply(ops.Clip(0.0, 5.0), plain)))
-    assert {offer.nodes for offer in offers_of(function, EMULATED)} == {1}
+    plain = apply(ops.Conv2d(padding=(1,)), data, constant(6, 4, 3, 3)) + constant(6, 1, 1)
+    (function,) = partition(Graph.of(follows(plain)))
+    whole = [o for o in offers_of(function, EMULATED) if o.nodes == len(function.nodes)]
+    assert whole
+    assert all(expression in offer.task.args for offer in whole)
+    (function,) = partition(Graph.of(follows(plain) + variable(1, 6, 7, 6)))
+    assert all(expression not in each.task.args for each in offers_of(function, EMULATED))
 
 
 @pytest.mark.parametrize(
