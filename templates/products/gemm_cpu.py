@@ -67,8 +67,9 @@ _SMALL, _NARROW = 1 << 19, 96
 _SECOND, _FEW_SHORT = 3 << 19, 12
 # Knobs that older records do not have, and the values that kernels had then.
 ADDED = {"split_k": 1}
-# The least K of a part of a split; elements of a result up to which K may be split.
-_LEAST_PART, _SPLIT = 128, 1 << 18
+# The least K of a part of a split, also of a single row; elements of a result up to which K may be
+# split.
+_LEAST_PART, _LEAST_PART_OF_ROW, _SPLIT = 128, 48, 1 << 18
 # Multiply-adds in the time of a barrier of all threads, of the reduction of an element of a part,
 # and of the scheduling of a task.
 _JOINING, _OF_PART, _OF_TASK = 5e5, 8, 1e4
@@ -96,7 +97,10 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
             (*((8, 16) if few else ()), 32, 64, 96, 128, 192, 256, 384, 512, 1024, 2048),
         ),
         "pack": [PACKED, *([LIE, STREAMED] if few else []), BY_TILES, IN_PLACE, ONE_BY_ONE, BOTH],
-        "split_k": common.up_to(shape.k // _LEAST_PART, (1, 2, 4, 8, 16, 32, 64))
+        "split_k": common.up_to(
+            shape.k // (_LEAST_PART if shape.m > 1 else _LEAST_PART_OF_ROW),
+            (1, 2, 4, 8, 16, 32, 64),
+        )
         if shape.m * shape.n <= _SPLIT
         else [1],
     }
