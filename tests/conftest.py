@@ -16,6 +16,10 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
+# A BLAS that numpy has loaded spins on as many threads as there are cores after each product, and
+# other processes of tests want these. It reads this when numpy is first imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # A shell starts background jobs with Ctrl-C ignored, and children inherit that; tests send it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -28,6 +32,12 @@ def pytest_addoption(parser):
     parser.addoption(
         "--events", type=int, default=200, help="random events in the life of a fleet (200)"
     )
+
+
+def pytest_collection_finish():
+    """Keep the garbage collector from going through all modules and tests again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
