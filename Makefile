@@ -22,6 +22,9 @@ QUICK := $(LAYERS) tests/test_facade.py tests/golden/test_golden.py \
   cost_model utils)
 # Each process takes the tests of whole folders, and what their modules share is made once.
 DIST := --dist worksteal
+# Two more than there are cores, as a good part of the tests waits: for other processes, for browsers,
+# for what must not happen.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,10 +50,10 @@ quick: $(STAMP)  ## run the quick tests: under a minute on two cores
 	$(BIN)/python -m pytest -n 2 $(DIST) $(QUICK)
 
 test: $(STAMP)  ## run the tests that need no device
-	$(BIN)/python -m pytest -n auto $(DIST)
+	$(BIN)/python -m pytest -n $(WORKERS) $(DIST)
 
 cover: $(STAMP)  ## the same, and how much of the code they run, into coverage.txt
-	$(BIN)/python -m pytest -n auto $(DIST) --cov=autotune --cov-report=term:skip-covered >coverage.txt \
+	$(BIN)/python -m pytest -n $(WORKERS) $(DIST) --cov=autotune --cov-report=term:skip-covered >coverage.txt \
 	  || { cat coverage.txt; exit 1; }
 	@tail -n 1 coverage.txt; grep '^TOTAL' coverage.txt
 
