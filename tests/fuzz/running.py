@@ -19,6 +19,8 @@ from autotune.runtime.compile.toolchain import host_toolchain
 WORKER = Path(__file__).with_name("worker.py")
 # The worker itself ends batches by their CPU time; this is for one that sleeps.
 RUN_TIMEOUT_S = 300
+# Products that one emulated kernel adds; above, optimizing it costs less time than it saves.
+MANY_PRODUCTS = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -47,20 +49,23 @@ def compile_c(kernels, out):
     return out
 
 
-def run_batch(jobs, folder):
+def run_batch(jobs, folder, optimized=False):
     """Return for each job its outputs, or a message that says what went wrong.
 
-    All kernels are of one language and have names of their own.
+    All kernels are of one language and have names of their own. Emulated ones of more than
+    `MANY_PRODUCTS` take less time if they are optimized.
     """
     kernels = [job.kernel for job in jobs]
     library = Path(folder, f"{kernels[0].name}.so")
-    compiler = compile_emulated if kernels[0].language == "cuda" else compile_c
     try:
-        compiler(kernels, library)
+        if kernels[0].language == "cuda":
+            compile_emulated(kernels, library, optimized=optimized)
+        else:
+            compile_c(kernels, library)
     except CompileError as error:
         if len(jobs) == 1:
             return [f"does not compile: {error}"]
-        return [outcome for job in jobs for outcome in run_batch([job], folder)]
+        return [outcome for job in jobs for outcome in run_batch([job], folder, optimized)]
     outcomes = []
     while len(outcomes) < len(jobs):
         outcomes += _run_some(library, jobs[len(outcomes) :])
