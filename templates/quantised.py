@@ -78,10 +78,11 @@ class Requantisation:
     def finished(self, products: Array, sums: Array, scale: Array, shift: Array) -> Array:
         """Return the results of sums of products of the data without a sign."""
         value = (products - (self.zero + self.offset) * sums) * scale + shift
-        value = np.clip(value, self.low, self.high)
+        value = np.minimum(np.maximum(value, self.low), self.high)
         if self.out_dtype != "float32":
             value = (np.rint(value) + self.out_zero).astype(self.out_dtype)
-        return np.asarray(value)
+        result: Array = value
+        return result
 
     def defines(self) -> dict[str, int | str]:
         """Return the definitions that kernels begin with."""

@@ -17,6 +17,7 @@ EXPRESSION = ("relu(a * s) + b", [(n, (4, 5, 6)) for n in "asb"])
 CASES = {
     "attention": [(1, 2, 5, 9, 64, 2, True), (1, 4, 1, 9, 64, 2)],
     "conv2d_nchw": [CONV, (*CONV, True, True)],
+    "conv2d_int8": [(1, 8, 8, 4, 4, 3, 3, 1, 1), (1, 8, 8, 4, 4, 3, 3, 1, 1, 1, 2, "uint8", 3)],
     "conv2d_nhwc": [
         (*CONV, *EPILOGUE), (*CONV, *EPILOGUE, "float16"), (*CONV, *EPILOGUE, "tf32"),
         (*CONV, *EPILOGUE, "bfloat16", 4), (1, 5, 6, 32, 11, 1, 1, 2, 0, *EPILOGUE, "tf32"),
@@ -31,6 +32,7 @@ CASES = {
         (7, 9, 11, "float16", 2, True, True, True, "gelu"), (16, 24, 32, "bfloat16"),
     ],
     "gemm.cpu": [(7, 9, 11, 2, True, True, "b"), (7, 9, 11)],
+    "gemm_int8": [(7, 9, 11), (7, 9, 11, "uint8", 3)],
     "gemm_nn": [(16, 16, 16)],
     "gemm_packed": [(7, 20, 11, True, True, True), (7, 9, 11, False, False, False, 8)],
     "group_norm": [(1, 8, 9, 2)],
