@@ -15,9 +15,9 @@ from .gemm_tma_tiling import MULTIPROCESSORS, PANEL, WIDE, TmaTiling
 PROLOGUE = 5000
 # Extent of K up to which ping-pong was timed for integers.
 SHORT_SUM_OF_INTEGERS = 512
-# Cycles of an integer result that ping-pong hides, and more with swapped operands, half of which it
-# hides, not written through shared memory: 1520x2224x208 took an H200 9.1 us by 128x224 tiles, 7.2
-# by ping-pong.
+# Cycles of an integer result that ping-pong hides, and more with swapped operands, half of which
+# it hides, not written through shared memory: 1520x2224x208 took an H200 9.1 us by 128x224 tiles,
+# 7.2 by ping-pong.
 SHOWN_INTEGERS, SWAPPED_INTEGERS = 0.17, 0.12
 # Extent of K up to which that was timed.
 SHOWN_SUM = 1024
