@@ -21,8 +21,8 @@ from ..products.gemm_shape import Gemm
 from ..products.gemm_wgmma import has_wgmma
 from .conv2d_shape import Conv2d
 
-# What makes the estimate comparable to those of other families: of seven layers on an H200 times were
-# 1.2 times as long beside these as it has them, 1.05 to 1.6 times, and the choice should be sure.
+# What makes the estimate comparable to those of other families: beside these, seven layers took an
+# H200 1.2 times as long as it has them, 1.05 to 1.6 times; the choice should be a sure one.
 SHARE = 1.3
 
 
