@@ -19,9 +19,9 @@ from autotune.graph.value import Constant, Node, Result, Value, apply
 _PRODUCTS = (ops.Dense, ops.BatchMatmul, ops.Convolution, ops.Conv2dTranspose)
 # Rows of these are read whole: along the last axis they stay, wherever that comes from.
 _ALONG_LAST = (ops.LayerNorm, ops.RmsNorm, ops.Softmax)
+_SCALED = (ops.Quantize, ops.Dequantize)
 # What moves before reshapes of anything, and what does only if that is a product: there is no gain
 # in sums of other data, and of both operands one would have to be reshaped.
-_SCALED = (ops.Quantize, ops.Dequantize)
 _ALONE = (ops.Elementwise, ops.Cast, *_SCALED)
 _BEHIND_PRODUCTS = (
     ops.Broadcast, ops.BiasAdd, ops.BatchNorm, ops.Prelu, ops.Where, ops.Reduction,
