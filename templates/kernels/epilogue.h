@@ -37,7 +37,12 @@ __device__ __forceinline__ float activated(float x) {
 #elif ACTIVATION == 2  // relu6
   return smaller(larger(x, 0.0f), 6.0f);
 #elif ACTIVATION == 3  // silu
-  return x / (1.0f + expf(-x));
+  // A division rounded exactly would call a function for each number, for results that are denormal.
+#ifdef ELEMENT
+  return __fdividef(x, 1.0f + __expf(-x));
+#else
+  return __fdividef(x, 1.0f + expf(-x));
+#endif
 #elif ACTIVATION == 4  // gelu
   return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
 #elif ACTIVATION == 6  // an expression

@@ -173,6 +173,9 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     # threads write floats one at a time anyway.
     unaligned = (1 - c["swapped"]) * unaligned_rows(shape.n)
     writing = 4 * tiling.tile_m * c["tile_n"] / 12.6 * together * (1 + unaligned)
+    # A scheduler issues one instruction a cycle; SiLU has 16 for a number.
+    powers = 16 * shape.epilogue.has_powers
+    writing = writing + powers * tiling.tile_m * c["tile_n"] / 128 * together
     work = waves * (tiling.k_tiles * each + 200 + writing)
     read = 4 * sum(math.prod(stored) for stored in shape.shapes[:2])
     reading = read / 1760
