@@ -168,6 +168,15 @@ def test_a_convolution_of_blocked_channels_is_the_plain_one():
     )
 
 
+def x_of(*shape):
+    return te.placeholder(shape, name="given")
+
+
+def blocked(size, stride):
+    data, weight = x_of(1, 2, 4, 4, 2), x_of(1, 2, size, size, 2, 2)
+    return topi.nn.conv2d_NCHWc(data, weight, stride, 0, 1, "NCHW2c", "NCHW2c")
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -178,7 +187,28 @@ def test_a_convolution_of_blocked_channels_is_the_plain_one():
         (lambda x: topi.nn.space_to_depth(x, 3), "divides images of 4x5"),
         (lambda x: topi.layout_transform(x, "NCHW", "NCHW4c"), "blocks that divide C of 6"),
         (lambda x: topi.layout_transform(x, "NCHW", "NCH"), "dst_layout must be the axes of"),
+        (lambda x: topi.layout_transform(x, "NCHW", "NCHW0c"), "dst_layout must be axes by"),
+        (
+            lambda x: topi.layout_transform(x_of(1, 2, 3, 2, 5), "NCHW4c", "NCHW"),
+            "array must be of blocks",
+        ),
+        (lambda x: topi.layout_transform(x, 7, "NCHW"), "src_layout must be a text"),
         (lambda x: topi.einsum("abcd,ab->a", x), "letters such as"),
+        (lambda x: topi.einsum(5, x), "subscripts must be a text"),
+        (lambda x: topi.trilu(x_of(6)), "data must be a tensor of at least 2"),
+        (lambda x: topi.matrix_set_diag(x, x_of(6)), "diagonal must be a tensor of 3 dim"),
+        (lambda x: topi.matrix_set_diag(x, x_of(2, 6, 5)), r"diagonal must be of shape \(2, 6, 4"),
+        (lambda x: topi.sequence_mask(x, x_of(6), axis=1), "a length of each of 2 sequences"),
+        (lambda x: topi.sequence_mask(x_of(6), x_of(6)), "data must be a tensor of at least 2"),
+        (lambda x: topi.nn.mirror_pad(x, 1), "pad_before must be 4 paddings"),
+        (lambda x: topi.nn.pool1d(x_of(1, 3, 4), (2, 2), 2), "kernel must be 1 whole numbers"),
+        (
+            lambda x: topi.nn.pool1d(x_of(1, 3, 4), 2, 2, 1, (1, 2, 3)),
+            "padding must be 1 or 2 who",
+        ),
+        (lambda x: topi.nn.pool3d(x_of(1, 3, 4, 4, 4), 2, 0), "stride must be a whole number"),
+        (lambda x: blocked(3, 0), "stride must be a whole number of at least 1"),
+        (lambda x: blocked(9, 1), "kernel must be at most as large as padded images"),
     ],
 )
 def test_arguments_that_do_not_fit_are_named(call, said):

@@ -10,7 +10,7 @@ from autotune import te
 from autotune.errors import ExpressionError
 from autotune.ir import Expr
 from autotune.te.tensor import Tensor
-from autotune.topi.utils import normal_axis, static_shape
+from autotune.topi.utils import static_shape
 from autotune.utils.check import Check
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
     "trilu",
 ]  # fmt: skip
 
-_AXIS = re.compile(r"([A-Z])|(\d+)([a-z])")
+_AXIS = re.compile(r"([A-Z])|([1-9]\d*)([a-z])")
 _FORMULA = re.compile(r"\s*([A-Za-z]*(?:\s*,\s*[A-Za-z]*)*)\s*(?:->\s*([A-Za-z]*)\s*)?")
 
 
@@ -45,6 +45,8 @@ def layout_transform(
     extents = dict(
         zip(source, static_shape("layout_transform", "array", array, len(source)), strict=True)
     )
+    if any(axis.islower() and extents[axis] != block for axis, block in source.items()):
+        check.refuse("array", f"of blocks as {src_layout!r} has them", array)
     whole = {a: extents[a] * source.get(a.lower(), 1) for a in source if a.isupper()}
     for axis, extent in whole.items():
         if extent % wanted.get(axis.lower(), 1):
@@ -77,6 +79,7 @@ def _part(place: Expr, axis: str, blocks: Mapping[str, int]) -> Expr:
 
 def _axes(check: Check, name: str, layout: str) -> dict[str, int]:
     """Return the axes of a layout in order, with the sizes of blocks (1 for whole axes)."""
+    check.text(name, layout, "NCHW8c")
     found = [(m[1] or m[3], int(m[2] or 1)) for m in _AXIS.finditer(layout)]
     axes = dict(found)
     written = "".join(a if a.isupper() else f"{n}{a}" for a, n in found)
@@ -92,7 +95,7 @@ def einsum(subscripts: str, *operand: Tensor) -> Tensor:
         ExpressionError: the formula is ill-formed, or a letter has two extents.
     """
     check = Check(ExpressionError, "einsum")
-    form = _FORMULA.fullmatch(subscripts)
+    form = _FORMULA.fullmatch(check.text("subscripts", subscripts, "ij,jk->ik"))
     terms = re.sub(r"\s", "", form[1]).split(",") if form else []
     if form is None or len(terms) != len(operand):
         check.refuse("subscripts", f"letters such as 'ij,jk->ik' for {len(operand)}", subscripts)
@@ -164,8 +167,16 @@ def sequence_mask(
         valid_length: of each sequence of the batch.
         mask_value: what is put there.
         axis: of the length, 0 or 1.
+
+    Raises:
+        ExpressionError: there are no two axes, or not as many lengths as sequences.
     """
-    along = Check(ExpressionError, "sequence_mask").whole("axis", axis, least=0, most=1)
+    check = Check(ExpressionError, "sequence_mask")
+    along = check.whole("axis", axis, least=0, most=1)
+    _matrices(check, data)
+    batch = static_shape("sequence_mask", "data", data, data.ndim)[1 - along]
+    if static_shape("sequence_mask", "valid_length", valid_length, 1) != (batch,):
+        check.refuse("valid_length", f"a length of each of {batch} sequences", valid_length)
     outside = te.const(mask_value, data.dtype)
 
     def masked(*i: Expr) -> Expr:
@@ -183,7 +194,11 @@ def trilu(data: Tensor, k: int = 0, upper: bool = True) -> Tensor:
         data: matrices in the last two axes.
         k: the diagonal at the edge of the triangle; 0 is the main one, 1 the next above it.
         upper: whether it is the upper or the lower triangle.
+
+    Raises:
+        ExpressionError: there are no matrices.
     """
+    _matrices(Check(ExpressionError, "trilu"), data)
     zero = te.const(0, data.dtype)
 
     def kept(*i: Expr) -> Expr:
@@ -195,11 +210,25 @@ def trilu(data: Tensor, k: int = 0, upper: bool = True) -> Tensor:
 
 
 def matrix_set_diag(data: Tensor, diagonal: Tensor) -> Tensor:
-    """Replace the main diagonals of matrices in the last two axes."""
-    normal_axis("matrix_set_diag", 1, data.ndim)
+    """Replace the main diagonals of matrices in the last two axes.
+
+    Raises:
+        ExpressionError: there are no matrices, or the diagonal has another shape than theirs.
+    """
+    check = Check(ExpressionError, "matrix_set_diag")
+    _matrices(check, data)
+    *batch, rows, columns = static_shape("matrix_set_diag", "data", data, data.ndim)
+    wanted = (*batch, min(rows, columns))
+    if static_shape("matrix_set_diag", "diagonal", diagonal, data.ndim - 1) != wanted:
+        check.refuse("diagonal", f"of shape {wanted}", diagonal)
 
     def replaced(*i: Expr) -> Expr:
         return te.if_then_else(i[-2].equal(i[-1]), diagonal(*i[:-1]), data(*i))
 
     found: Tensor = te.compute(data.shape, replaced, name="matrix_set_diag")
     return found
+
+
+def _matrices(check: Check, data: Tensor) -> None:
+    if data.ndim < 2:
+        check.refuse("data", "a tensor of at least 2 dimensions", data)

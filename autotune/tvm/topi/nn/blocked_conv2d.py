@@ -8,6 +8,7 @@ from autotune import te
 from autotune.errors import ExpressionError
 from autotune.ir import Expr
 from autotune.te.tensor import Tensor
+from autotune.topi.arguments import pair
 from autotune.topi.nn import get_pad_tuple, pad
 from autotune.topi.utils import static_shape
 from autotune.utils.check import Check
@@ -36,7 +37,7 @@ def conv2d_NCHWc(
         out_dtype: type of the sums and of the result.
 
     Raises:
-        ExpressionError: the blocks of data and filters differ.
+        ExpressionError: the blocks of data and filters differ, or filters exceed the images.
     """
     check = Check(ExpressionError, "conv2d_NCHWc")
     for name, value in (("layout", layout), ("out_layout", out_layout)):
@@ -47,14 +48,17 @@ def conv2d_NCHWc(
     if (inner[0], inner[3]) != (chunks, block):
         check.refuse("kernel", f"of {chunks} blocks of {block} channels, as the data is", kernel)
     kh, kw = inner[1:3]
-    (sh, sw), (dh, dw) = ([x, x] if isinstance(x, int) else x for x in (stride, dilation))
+    (sh, sw), (dh, dw) = pair()(check, "stride", stride), pair()(check, "dilation", dilation)
     reach_h, reach_w = (kh - 1) * dh + 1, (kw - 1) * dw + 1
-    top, left, bottom, right = get_pad_tuple(padding, (reach_h, reach_w))
+    top, left, bottom, right = get_pad_tuple(padding, (reach_h, reach_w), "conv2d_NCHWc")
+    padded = rows + top + bottom, columns + left + right
+    if padded[0] < reach_h or padded[1] < reach_w:
+        check.refuse("kernel", f"at most as large as padded images of {padded}", kernel)
     if top or left or bottom or right:
         data = pad(data, (0, 0, top, left, 0), (0, 0, bottom, right, 0), name="data_pad")
     shape = (
-        n, filters, (rows + top + bottom - reach_h) // sh + 1,
-        (columns + left + right - reach_w) // sw + 1, filter_block,
+        n, filters, (padded[0] - reach_h) // sh + 1, (padded[1] - reach_w) // sw + 1,
+        filter_block,
     )  # fmt: skip
     c, y, x = (
         te.reduce_axis((0, e), name=v) for e, v in ((chunks * block, "ic"), (kh, "kh"), (kw, "kw"))

@@ -8,6 +8,7 @@ from autotune import te, topi
 from autotune.errors import ExpressionError
 from autotune.ir import Expr
 from autotune.te.tensor import Tensor
+from autotune.topi.arguments import plain_integer
 from autotune.topi.nn import pool2d
 from autotune.topi.utils import static_shape
 from autotune.tvm.topi.image import resize2d
@@ -40,8 +41,9 @@ def mirror_pad(
     extents = static_shape("mirror_pad", "data", data, data.ndim)
     after = pad_before if pad_after is None else pad_after
     for side, given in (("pad_before", pad_before), ("pad_after", after)):
-        if len(given) != data.ndim:
-            check.refuse(side, f"{data.ndim} paddings, one for each dimension", given)
+        wanted = f"{data.ndim} paddings, one for each dimension"
+        if len(check.sequence(side, given, wanted)) != data.ndim:
+            check.refuse(side, wanted, given)
         for extent, elements in zip(extents, given, strict=True):
             check.whole(side, elements, least=0, most=extent - 1 + edge)
 
@@ -133,10 +135,11 @@ def pool1d(
     count_include_pad: bool = True,
 ) -> Tensor:
     """Take the maximum or average of windows of rows, as `pool2d` does of images."""
-    Check(ExpressionError, "pool1d").one_of("layout", layout, ("NCW", "NWC"))
+    check = Check(ExpressionError, "pool1d")
+    check.one_of("layout", layout, ("NCW", "NWC"))
     at = layout.index("W")
-    (k,), (s,), (d,) = (_each(each, 1) for each in (kernel, stride, dilation))
-    before, after = _sides(padding, 1)
+    (k,), (s,), (d,) = _windows(check, 1, kernel, stride, dilation)
+    before, after = _sides(check, padding, 1)
     pooled = pool2d(
         topi.expand_dims(data, at), (1, k), (1, s), (1, d), (0, before, 0, after), pool_type,
         ceil_mode, layout.replace("W", "HW"), count_include_pad,
@@ -156,10 +159,11 @@ def pool3d(
     count_include_pad: bool = True,
 ) -> Tensor:
     """Take the maximum or average of windows of volumes: over each plane, then over planes."""
-    Check(ExpressionError, "pool3d").one_of("layout", layout, ("NCDHW",))
+    check = Check(ExpressionError, "pool3d")
+    check.one_of("layout", layout, ("NCDHW",))
     n, c, planes, h, w = static_shape("pool3d", "data", data, 5)
-    k, s, d = (_each(each, 3) for each in (kernel, stride, dilation))
-    front, top, left, back, bottom, right = _sides(padding, 3)
+    k, s, d = _windows(check, 3, kernel, stride, dilation)
+    front, top, left, back, bottom, right = _sides(check, padding, 3)
     rest = (pool_type, ceil_mode, "NCHW", count_include_pad)
     flat = topi.reshape(data, (n, c * planes, h, w))
     flat = pool2d(flat, k[1:], s[1:], d[1:], (top, left, bottom, right), *rest)
@@ -169,14 +173,31 @@ def pool3d(
     return topi.reshape(deep, (n, c, static_shape("pool3d", "data", deep, 4)[2], rows, columns))
 
 
-def _each(value: int | Sequence[int], count: int) -> list[int]:
-    return [value] * count if isinstance(value, int) else list(value)
+def _windows(
+    check: Check, count: int, *given: int | Sequence[int]
+) -> tuple[list[int], list[int], list[int]]:
+    """Return kernel, stride and dilation of each axis."""
+    names = ("kernel", "stride", "dilation")
+    kernel, stride, dilation = (
+        _each(check, name, each, (count,), 1) for name, each in zip(names, given, strict=True)
+    )
+    return kernel, stride, dilation
 
 
-def _sides(padding: int | Sequence[int], count: int) -> list[int]:
+def _sides(check: Check, padding: int | Sequence[int], count: int) -> list[int]:
     """Return paddings before each axis, then those after."""
-    given = _each(padding, count)
+    given = _each(check, "padding", padding, (count, 2 * count), 0)
     return given if len(given) == 2 * count else [*given, *given]
+
+
+def _each(
+    check: Check, name: str, value: int | Sequence[int], counts: Sequence[int], least: int
+) -> list[int]:
+    """Return one number for each of several axes."""
+    given = value if isinstance(value, Sequence) else [value] * counts[0]
+    if len(given) not in counts:
+        check.refuse(name, f"{' or '.join(map(str, counts))} whole numbers", value)
+    return [check.whole(name, plain_integer(each), least=least) for each in given]
 
 
 def _channels_first(check: Check, data: Tensor, layout: str) -> tuple[Tensor, tuple[int, ...]]:
