@@ -18,6 +18,8 @@ from .common import Array
 DATA, RESULTS = ("int8", "uint8"), ("int8", "uint8", "float32")
 # Limits of a result that has none.
 MOST = float(np.finfo("float32").max)
+# Products of bytes whose sum fits in 32 bits, whatever the bytes are.
+MOST_TERMS = (2**31 - 1) // (255 * 128)
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class Requantisation:
     Attributes:
         dtype, zero: of the data: the type, and the number that stands for 0.
         out_dtype, out_zero: of the result.
-        low, high: limits, before the zero point of the result is added.
+        low, high: limits, before the zero point of the result is added; whole numbers have those
+            of their type besides.
     """
 
     dtype: str = "int8"
@@ -65,6 +68,15 @@ class Requantisation:
         return Requantisation(dtype, op.zero, op.out_dtype, op.out_zero, low, high)
 
     @property
+    def limits(self) -> tuple[float, float]:
+        """Least and greatest number before the zero point is added."""
+        if self.out_dtype == "float32":
+            return self.low, self.high
+        info = np.iinfo(self.out_dtype)
+        least, most = float(info.min - self.out_zero), float(info.max - self.out_zero)
+        return min(max(self.low, least), most), max(min(self.high, most), least)
+
+    @property
     def args(self) -> tuple[Any, ...]:
         """The attributes in order, as templates take them."""
         low, high = float(self.low), float(self.high)
@@ -78,7 +90,8 @@ class Requantisation:
     def finished(self, products: Array, sums: Array, scale: Array, shift: Array) -> Array:
         """Return the results of sums of products of the data without a sign."""
         value = (products - (self.zero + self.offset) * sums) * scale + shift
-        value = np.minimum(np.maximum(value, self.low), self.high)
+        low, high = self.limits
+        value = np.minimum(np.maximum(value, low), high)
         if self.out_dtype != "float32":
             value = (np.rint(value) + self.out_zero).astype(self.out_dtype)
         result: Array = value
@@ -91,8 +104,17 @@ class Requantisation:
             out_float=int(self.out_dtype == "float32"), out_signed=int(self.out_dtype == "int8"),
             out_zero=self.out_zero,
         )  # fmt: skip
-        limits = {"LOW": self.low, "HIGH": self.high}
+        limits = dict(zip(("LOW", "HIGH"), self.limits, strict=True))
         return {**flags, **{name: f"({float(n)!r}f)" for name, n in limits.items()}}
+
+
+def check_terms(owner: str, terms: int) -> None:
+    """Refuse sums that 32 bits may not hold."""
+    if terms > MOST_TERMS:
+        raise TemplateError(
+            f"{owner}: sums of 32 bits hold at most {MOST_TERMS} products of bytes, got {terms} "
+            "for each result; multiply in float32"
+        )
 
 
 def _fits(number: int, dtype: str) -> bool:

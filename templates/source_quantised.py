@@ -30,7 +30,8 @@ def conv2d_int8_cpu(
     The function takes data, weight (co, ci / groups, kh, kw), and of each filter the sum of its
     weights (int32), a scale and a shift; and out, which becomes
     ``sum((data - zero) * weight) * scale + shift`` within the limits, rounded to the nearest if it
-    is a whole number, plus ``out_zero``. Images are padded with ``zero``.
+    is a whole number, plus ``out_zero``, and within its type. Images are padded with ``zero``.
+    Sums have 32 bits: more than 65793 products for a result are refused.
 
     Args:
         padding: an int, a pair (y, x), or (top, left, bottom, right).

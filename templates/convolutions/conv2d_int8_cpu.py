@@ -18,7 +18,7 @@ from autotune.kernel import Argument
 
 from .. import common
 from ..common import Array
-from ..quantised import Requantisation
+from ..quantised import Requantisation, check_terms
 
 OWNER = "conv2d_int8"
 # Sums in registers, of 32, and instructions that one of packing is worth.
@@ -50,6 +50,7 @@ class IntegerConv2d:
             raise TemplateError(f"{OWNER}: groups must divide both channels, got {self}")
         if min(self.rooms) < 0:
             raise TemplateError(f"{OWNER}: filters must not exceed the padded images, got {self}")
+        check_terms(OWNER, self.terms)
 
     @property
     def rooms(self) -> tuple[int, int]:

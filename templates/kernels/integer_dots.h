@@ -14,7 +14,9 @@
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
 #pragma GCC optimize("ira-region=one", "no-tree-loop-distribute-patterns")
 #endif
-typedef int32_t words __attribute__((vector_size(64), aligned(4), may_alias));
+// They are read from rows of bytes, too.
+typedef int32_t words __attribute__((vector_size(64), aligned(1), may_alias));
+typedef words bits;
 typedef int32_t word __attribute__((aligned(1), may_alias));
 
 // Signed data become unsigned ones that are 128 larger.

@@ -6,7 +6,7 @@ from autotune.graph import ops
 from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
 
-from ..quantised import RESULTS, Requantisation, has_dots
+from ..quantised import MOST_TERMS, RESULTS, Requantisation, has_dots
 from .cuda import padding_of
 
 _DTYPES = (*RESULTS, "int32")
@@ -19,6 +19,8 @@ def conv2d(layer: Layer) -> Offer | None:
     assert isinstance(op, ops.QuantisedConv2d)
     plain, (filters, channels, kh, kw) = op.plain, weight.shape
     if layer.epilogue != Epilogue() or not has_dots(layer.target) or channels == 1 < op.groups:
+        return None
+    if channels * kh * kw > MOST_TERMS:
         return None
     n, ci, h, w = data.shape
     end = Requantisation.of(op, data.dtype)
@@ -34,6 +36,8 @@ def dense(layer: Layer) -> Offer | None:
     """Offer the kernel for rows of any number."""
     op, (data, weight, *_) = layer.op, layer.inputs
     if layer.epilogue != Epilogue() or not has_dots(layer.target):
+        return None
+    if weight.shape[1] > MOST_TERMS:
         return None
     args = (*data.shape[:1], *weight.shape, *Requantisation.of(op, data.dtype).args)
     return Offer("gemm_int8.cpu", args, layer.inputs)

@@ -11,7 +11,7 @@ from autotune.kernel import Argument
 
 from .. import common
 from ..common import Array
-from ..quantised import Requantisation
+from ..quantised import Requantisation, check_terms
 
 OWNER = "gemm_int8_rows"
 # Rows of weights, in bytes, that stay in L2 while all rows of a task are multiplied by them.
@@ -30,6 +30,7 @@ class IntegerGemm:
     def __post_init__(self) -> None:
         if min(self.m, self.n, self.k) < 1:
             raise TemplateError(f"{OWNER}: extents must be at least 1, got {self}")
+        check_terms(OWNER, self.k)
 
     @property
     def flop(self) -> int:
@@ -96,7 +97,7 @@ def kernel(shape: IntegerGemm, choice: Mapping[str, int]) -> SourceKernel:
     s = shape
     return SourceKernel(
         OWNER,
-        common.text("integer_dots.h", "gemm_int8_rows.c"),
+        common.text("integer_dots.h", "shuffle.h", "gemm_int8_rows.c"),
         defines={**common.defines(m=s.m, n=s.n, k=s.k, **choice), **s.end.defines()},
         args=s.arguments(),
         calls=[call(OWNER, ["a", "w", "sums", "scale", "shift", "c"])],

@@ -4,7 +4,6 @@
 #define WIDTH 64
 // The offset of what is added to the data so that 0 stands for nothing.
 #define SHIFTED (DATA_ZERO + (DATA_SIGNED ? 128 : 0))
-#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #define QUARTERS(a, b) \
   a, b, a + 1, b + 1, a + 4, b + 4, a + 5, b + 5, a + 8, b + 8, a + 9, b + 9, a + 12, b + 12, a + 13, b + 13
 #define HALVES(a, b) \
