@@ -22,9 +22,9 @@ QUICK := $(LAYERS) tests/test_facade.py tests/golden/test_golden.py \
   cost_model utils)
 # Each process takes the tests of whole folders, and what their modules share is made once.
 DIST := --dist worksteal
-# Two more than there are cores, as a good part of the tests waits: for other processes, for browsers,
-# for what must not happen.
-WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
+# Two more than this process has cores, as a good part of the tests waits: for other processes, for
+# browsers, for what must not happen.
+WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN); echo $$((cores + 2)))
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
