@@ -31,6 +31,16 @@ def test_a_run_prints_the_time_of_each_kernel(library, capsys):
     np.testing.assert_allclose(module.get_output(0).numpy(), np.full((2, 3), 1 / 3), rtol=1e-6)
 
 
+def test_a_library_makes_a_debug_executor_as_in_later_versions(library):
+    device = tvm.cpu()
+    made = library["debug_create"]("default", device)
+    module = debug_executor.GraphModuleDebug(made, [device], library.get_graph_json(), None)
+    module.set_input(x=np.ones((2, 4), "float32"), w=np.ones((3, 4), "float32"))
+    assert min(module.run_individual(1, 1, 0, cooldown_interval_ms=10)) > 0
+    with pytest.raises(GraphError, match="expected 'default', got 'other'"):
+        library["debug_create"]("other", device)
+
+
 def test_old_names_of_executors_and_devices_work(library):
     assert debug_runtime.create is debug_executor.create
     module = graph_runtime.create(library.get_graph_json(), library, ctx=[tvm.cpu()])

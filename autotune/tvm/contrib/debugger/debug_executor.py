@@ -20,13 +20,30 @@ class GraphModuleDebug(GraphModule):
     """A network that can be timed kernel by kernel; what it computes is the same.
 
     Kernels are those that run: functions of fused operators, not single operators.
+
+    Args:
+        module: ``lib["debug_create"]("default", dev)`` or ``lib["default"](dev)``.
+        device, graph_json_str, dump_root: accepted for TVM's scripts; no files are written.
     """
+
+    def __init__(
+        self,
+        module: object,
+        device: object = None,
+        graph_json_str: object = None,
+        dump_root: object = None,
+    ) -> None:
+        del device, graph_json_str, dump_root
+        super().__init__(module)
 
     def run(  # type: ignore[override]
         self,
         number: int = 10,
         repeat: int = 1,
         min_repeat_ms: float = 1,
+        limit_zero_time_iterations: int = 100,
+        cooldown_interval_ms: int = 0,
+        repeats_to_cooldown: int = 1,
         sort_by_time: bool = True,
         **input_dict: object,
     ) -> None:
@@ -34,11 +51,12 @@ class GraphModuleDebug(GraphModule):
 
         Args:
             number, repeat: how often; their product is the number of runs.
-            min_repeat_ms: accepted for TVM's scripts.
+            min_repeat_ms, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown:
+                accepted for TVM's scripts.
             sort_by_time: whether the slowest kernels come first.
             input_dict: inputs.
         """
-        del min_repeat_ms
+        del min_repeat_ms, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown
         super().run(**input_dict)
         print(self.debug_get_output_table(number * repeat, sort_by_time))
 
@@ -51,15 +69,16 @@ class GraphModuleDebug(GraphModule):
         return str(found)
 
     def run_individual(
-        self, number: int, repeat: int = 1, min_repeat_ms: float = 0
+        self,
+        number: int,
+        repeat: int = 1,
+        min_repeat_ms: float = 0,
+        limit_zero_time_iterations: int = 100,
+        cooldown_interval_ms: int = 0,
+        repeats_to_cooldown: int = 1,
     ) -> list[float]:
-        """Return the median seconds of each kernel, in the order of running.
-
-        Args:
-            number, repeat: how often; their product is the number of runs.
-            min_repeat_ms: accepted for TVM's scripts.
-        """
-        del min_repeat_ms
+        """Return the median seconds of each kernel, in the order of running; see `run`."""
+        del min_repeat_ms, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown
         rounds = Check(GraphError, "run_individual").whole("number", number * repeat, least=1)
         self.module.run()
         samples = [self.module.step_seconds() for _ in range(rounds)]
