@@ -16,7 +16,6 @@ from autotune.network.choice import by_dispatch
 from autotune.network.export import export_network
 from autotune.network.search_tasks import pipeline_for
 from autotune.runtime.arrays.array import NDArray, array
-from autotune.runtime.device import Device
 from autotune.runtime.device_module import DeviceModule
 from autotune.target import Target
 from autotune.task import DispatchContext, FallbackContext
