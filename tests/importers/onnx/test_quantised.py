@@ -210,3 +210,19 @@ def test_scales_of_blocks_are_repeated():
     x = np.zeros((4, 3), "float32")
     (got,) = from_onnx(model_of(nodes, weights, x)).graph.run(x)
     np.testing.assert_array_equal(got, weights["m"] * weights["ms"].repeat(2, 0))
+
+
+@pytest.mark.parametrize("terms", [40, 66400])
+def test_long_sums_of_bytes_that_32_bits_may_not_hold_are_computed_in_floats(terms):
+    x = np.full((1, terms), 255.0, "float32")
+    weights = {
+        "s": np.float32(1), "z": np.uint8(0), "w": np.full((terms, 3), 127, "int8"),
+        "wz": np.int8(0),
+    }  # fmt: skip
+    nodes = [
+        node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z", "d"),
+        node("DequantizeLinear", "w s wz", "f"), node("MatMul", "d f", "y"),
+    ]  # fmt: skip
+    compiled = compile_network(from_onnx(model_of(nodes, weights, x)).graph, "llvm")
+    (found,) = compiled.instance()(x)
+    np.testing.assert_allclose(found.numpy(), np.full((1, 3), 255.0 * 127 * terms), rtol=1e-4)
