@@ -74,3 +74,47 @@ def test_drawn_configurations_are_right(name):
         function(*(nd.array(x, cuda(0)) for x in inputs), out)
         error = np.abs(out.numpy().astype(np.float64) - wanted).max() / np.abs(wanted).max()
         assert error < bound, f"{choice}"
+
+
+# Ranges of K, of which the last has a part of a K tile alone where K is 1793.
+RANGES = {
+    "nn": (Gemm(70, 203, 1793, "float16", epilogue=FULL), (2, 4, 8)),
+    "nn-even": (Gemm(66, 198, 1154, "bfloat16"), (2, 4)),
+    "nt": (Gemm(65, 331, 1029, "float16", 1, False, True), (2, 4)),
+    "nt-batch": (Gemm(40, 133, 1100, "bfloat16", 3, False, True, epilogue=FULL), (2, 4)),
+}
+
+
+def with_ranges(shape, split):
+    """Return a choice of each form that runs: blocks of a cluster multiply a range of K each."""
+    rng, options = np.random.default_rng(split), gemm_unaligned.candidates(shape)
+    found = {}
+    for _ in range(4000):
+        choice = {name: int(rng.choice(values)) for name, values in options.items()}
+        choice["split"] = split
+        if gemm_unaligned.violation(shape, choice, Target("cuda")) is None:
+            found.setdefault(choice[gemm_half.KNOB], choice)
+    return list(found.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "split"), [(name, split) for name, (_, every) in RANGES.items() for split in every]
+)
+def test_ranges_of_k_are_added_up_right_every_time(name, split):
+    shape, rng = RANGES[name][0], np.random.default_rng(2)
+    dtype = np.dtype(getattr(ml_dtypes, shape.dtype, shape.dtype))
+    inputs = [
+        rng.standard_normal(a.shape, np.float32).astype(dtype) for a in shape.arguments()[:-1]
+    ]
+    wanted = shape.reference()(*(x.astype(np.float64) for x in inputs))
+    every = with_ranges(shape, split)
+    assert every
+    for choice in every:
+        source = gemm_padded.Padded(gemm_half).kernel(shape, choice)
+        function = autotune.build(source, target="cuda")
+        arrays = [nd.array(x, cuda(0)) for x in inputs]
+        out = nd.array(np.full(function.kernel.args[-1].shape, np.nan, dtype), cuda(0))
+        for _ in range(100):  # launches that overlap
+            function(*arrays, out)
+        error = np.abs(out.numpy().astype(np.float64) - wanted).max() / np.abs(wanted).max()
+        assert error < (2e-2 if shape.dtype == "bfloat16" else 4e-3), f"{choice}"
