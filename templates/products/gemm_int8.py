@@ -80,14 +80,17 @@ def _beats_copies(shape: Gemm, target: Target) -> bool:
     11.0 and 7.3, on an H100 300x2060x164 4.2 and 7.3, 468x892x2204 12.5 and 9.4. Of many rows of
     an a stored as [k, m] copies that TMA reads are faster: 256x512x4096 tn 7.9 and 6.0,
     200x480x7000 tt 12.5 and 9.7. It writes odd rows in vectors of four, others in pairs, one by
-    one: 831x2063x76 nt took 5.9 us on an H100, by ``mma.sync`` 14.0.
+    one: 831x2063x76 nt took 5.9 us on an H100, by ``mma.sync`` 14.0. Of long sums of K-major
+    operands its estimate is too low: on an H200 999x1001x1004 nt took 15.0 us so and 11.4 on
+    copies, 501x999x2004 14.0 and 8.7; 777x1777x404 11.7 and 13.5.
     """
     whole = along_k(shape)
     across = shape.transpose_a and shape.m > gemm_half.FULL_ROWS
     if across and gemm_tma.suits_integers(whole):
         return False
     k_major = not is_needed(shape) and not gains(shape, target)
-    long = not gemm_mma.reads(shape) and shape.k > UNALIGNED_SUM
+    both_along_k = shape.transpose_b and not shape.transpose_a
+    long = shape.k > UNALIGNED_SUM and (both_along_k or not gemm_mma.reads(shape))
     if (k_major and shape.n % 2 == 0) or (long and shape.m > gemm_half.FULL_ROWS):
         return False
     choice = gemm_skinny_int8.default_choice(shape, target)

@@ -215,3 +215,13 @@ def test_an_operand_across_the_sum_is_multiplied_from_registers_untuned(shape):
 def test_short_sums_of_operands_that_are_both_across_need_no_copies():
     task = task_of(Gemm(1584, 1424, 64, "int8", transpose_a=True))
     assert [one.entry for one in task.instantiate(task.default()).calls] == ["gemm_mma"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "first"),
+    [((999, 1001, 1004), "along_k"), ((777, 1777, 404), "gemm_skinny_int8")],
+    ids=str,
+)
+def test_only_long_sums_of_many_odd_rows_along_k_are_multiplied_on_copies(sizes, first):
+    task = task_of(Gemm(*sizes, "int8", transpose_b=True))
+    assert task.instantiate(task.default()).calls[0].entry == first
