@@ -66,6 +66,47 @@ def forward(out):
     return names(folded)
 
 
+def _scaled_layer(dtype, size, before):
+    """Return a layer of weights of about 1/30 with a bias, scaled: behind it, or its data."""
+    x = Variable(TensorType((3, 8), dtype), "x")
+    rng = np.random.default_rng(0)
+    weight, bias = (rng.normal(0, 1 / 30, shape).astype(dtype) for shape in ((8, 8), (8,)))
+    scale = Constant.of((rng.uniform(1, 2, 8) * size).astype(dtype))
+    data = apply(ops.Multiply(), x, scale) if before else x
+    out = apply(ops.BiasAdd(1), apply(ops.Dense(), data, Constant.of(weight)), Constant.of(bias))
+    return Graph.of(out if before else apply(ops.Multiply(), out, scale))
+
+
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "size", "stays"),
+    [("float16", 1e-6, True), ("float16", 1e4, False), ("float16", 3e4, True),
+     ("float16", 0.1, False), ("bfloat16", 1e-6, False), ("float32", 1e-6, False),
+     ("float32", 1e-39, True)],
+)  # fmt: skip
+def test_a_scale_stays_where_weights_times_it_would_lose_their_precision(
+    dtype, size, stays, before
+):
+    graph = _scaled_layer(dtype, size, before)
+    fold = passes.fold_scale_forward if before else passes.fold_scale_backward
+    folded = passes.fold_constant(fold(graph))
+    if size < 1e4:  # of large weights the products would be infinite
+        assert ("multiply" in names(folded)) is stays
+    x = np.random.default_rng(1).normal(0, 1, (3, 8)).astype(dtype)
+    (expected,), (found,) = (each.run(x) for each in (graph, folded))
+    limits = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-4}[dtype]
+    scale = np.abs(expected.astype("float64")).max()
+    assert np.abs(found.astype("float64") - expected.astype("float64")).max() <= limits * scale
+
+
+def test_a_scale_stays_where_a_bias_before_it_would_be_lost():
+    x = Variable(TensorType((2, 4), "float16"), "x")
+    weight, bias = np.full((4, 4), 60.0, "float16"), np.full(4, 1e-4, "float16")
+    sums = apply(ops.BiasAdd(1), apply(ops.Dense(), x, Constant.of(weight)), Constant.of(bias))
+    out = apply(ops.Multiply(), sums, Constant.of(np.full(4, 1e-3, "float16")))
+    assert "multiply" in names(passes.fold_constant(passes.fold_scale_backward(Graph.of(out))))
+
+
 def test_a_batch_norm_becomes_a_product_and_a_sum():
     data = variable(IMAGES)
     vectors = [constant((4,), i, positive=True, name=f"v{i}") for i in range(4)]

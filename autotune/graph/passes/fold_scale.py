@@ -1,7 +1,9 @@
 """Products with one number a channel move into the weights of a convolution or dense layer.
 
 Both directions follow TVM's FoldScaleAxis: backward into the layer that a product comes after,
-forward into the layers that read it. A ReLU between lets only positive scales through.
+forward into the layers that read it. A ReLU between lets only positive scales through. A scale
+stays where it is if weights times it would be too small or too large for their dtype, as those of
+16 bits are by the layer scales of ConvNeXt.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import ml_dtypes
 import numpy as np
 
 from autotune.graph import ops
@@ -16,6 +19,8 @@ from autotune.graph.graph import Graph
 from autotune.graph.value import Constant, Node, Result, Value, apply
 
 _ACTIVATIONS = (ops.Relu, ops.LeakyRelu)
+# Weights are taken to be within this factor of 1 before their numbers are looked at.
+_USUAL = 2.0**40
 # Quotients by less leave the range of a dtype too easily.
 _LEAST_DIVISOR = {"float16": 1e-2}
 
@@ -27,17 +32,36 @@ class Message:
     Attributes:
         positive: whether only by what is above 0.
         divides: whether something is divided by the scale, which must not be 0 then.
+        weights: what is multiplied by the scale instead, each with the axis.
     """
 
     axis: int
     positive: bool = False
     divides: bool = False
+    weights: tuple[tuple[Value, int], ...] = ()
 
     def meet(self, other: Message | None) -> Message | None:
         """Return the message that both consumers allow."""
         if other is None or other.axis != self.axis:
             return None
-        return Message(self.axis, self.positive or other.positive, self.divides or other.divides)
+        return Message(
+            self.axis,
+            self.positive or other.positive,
+            self.divides or other.divides,
+            self.weights + other.weights,
+        )
+
+    def allows(self, scale: Constant) -> bool:
+        """Return whether the value may be scaled by these numbers."""
+        if self.positive and not is_positive(scale):
+            return False
+        if self.divides and not is_divisor(scale):
+            return False
+        return all(holds_scaled(weight, scale, axis) for weight, axis in self.weights)
+
+    def also(self, vector: Value, axis: int) -> Message:
+        """Return the message if a vector is scaled as well."""
+        return replace(self, weights=(*self.weights, (vector, axis)))
 
 
 def channels(node: Node) -> tuple[int, int, int] | None:
@@ -95,6 +119,25 @@ def is_divisor(scale: Constant) -> bool:
     return bool((np.abs(scale.array.astype("float64")) >= least).all())
 
 
+def holds_scaled(weight: Value, scale: Constant, axis: int) -> bool:
+    """Return whether weights times a scale along an axis keep the precision of their dtype.
+
+    That is whether in each channel the greatest is in the range of normal numbers, unless it was
+    not before; with it the others are as precise. Weights that are not known count as 1.
+    """
+    size = np.abs(scale.array.astype("float64")).reshape(-1)
+    kind = ml_dtypes.finfo(weight.dtype)
+    least, most = float(kind.smallest_normal), float(kind.max)
+    within = (size * _USUAL <= most) & (size / _USUAL >= least)
+    if isinstance(weight, Constant) and not np.all(within | (size == 0)):
+        others = tuple(i for i in range(weight.type.ndim) if i != axis)
+        greatest = np.abs(weight.array.astype("float64")).max(others, initial=0.0)
+    else:
+        greatest = np.ones(1)
+    made = greatest * size
+    return bool(np.all((made <= most) & ((made >= np.minimum(least, greatest)) | (size == 0))))
+
+
 def _scale_of(node: Node) -> tuple[Value, Constant] | None:
     """Return what a product scales and by what, if one operand is a constant vector."""
     if not isinstance(node.op, ops.Multiply):
@@ -119,7 +162,7 @@ def fold_scale_backward(graph: Graph) -> Graph:
         message = messages.get(value)
         if message is None or vector_axis(scale, value) != message.axis:
             return None
-        if message.positive and not is_positive(scale):
+        if not message.allows(scale):
             return None
         return _Push(messages, new, scale, message.axis).into(value)
 
@@ -139,13 +182,13 @@ def _backward_messages(graph: Graph) -> dict[Value, Message]:
 def _backward_message(node: Node, found: dict[Value, Message]) -> Message | None:
     axes = channels(node)
     if axes:
-        return Message(axes[1])
+        return Message(axes[1], weights=((node.inputs[1], axes[2]),))
     first = found.get(node.inputs[0])
     if isinstance(node.op, _ACTIVATIONS):
         return replace(first, positive=True) if first else None
     if isinstance(node.op, ops.BiasAdd):
         same = first and first.axis == node.op.axis(node.op.axis_of_bias, node.inputs[0].type.ndim)
-        return first if same else None
+        return first.also(node.inputs[1], 0) if first and same else None
     if not isinstance(node.op, ops.Add | ops.Subtract):
         return None
     a, b = node.inputs
@@ -158,7 +201,7 @@ def _backward_message(node: Node, found: dict[Value, Message]) -> Message | None
             and value.type == node.output.type
             and vector_axis(other, value) == message.axis
         ):
-            return message
+            return message.also(other, message.axis - value.type.ndim + other.type.ndim)
     return None
 
 
@@ -205,20 +248,13 @@ def fold_scale_forward(graph: Graph) -> Graph:
         message = demands.get(result)
         found = _scale_of(node)
         if found and message and vector_axis(found[1], result) == message.axis:
-            if found[0].type == result.type and _allows(message, found[1]):
+            if found[0].type == result.type and message.allows(found[1]):
                 scales[result] = found[1]
                 return inputs[node.inputs.index(found[0])]
             return None
         return _carry(node, inputs, message, scales)
 
     return graph.rewrite(fold)
-
-
-def _allows(message: Message, scale: Constant) -> bool:
-    """Return whether a value may do without a scale, as its readers say."""
-    if message.positive and not is_positive(scale):
-        return False
-    return not message.divides or is_divisor(scale)
 
 
 def _carry(
@@ -270,7 +306,8 @@ def _asked(node: Node, own: Message | None) -> Sequence[Message | None]:
     """Return the message of a node to its inputs, given those of its users."""
     axes = channels(node)
     if axes:
-        return [Message(axes[0]), None]
+        weight = node.inputs[1], read_weight_axis(node)
+        return [Message(axes[0], weights=(weight,)), None]
     if own and isinstance(node.op, _ACTIVATIONS):
         return [replace(own, positive=True)]
     if own and isinstance(node.op, ops.Add | ops.Subtract):
