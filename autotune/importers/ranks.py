@@ -19,12 +19,17 @@ def first_along(
 ) -> tuple[Value, Value]:
     """Return the ``count`` greatest or least elements along an axis in order, and their places.
 
-    The rank of an element is how many come before it; the first of equals is before the others.
+    The rank of an element is how many come before it; the first of equals is before the others,
+    and what is no number is greater than all numbers.
 
     Raises:
-        GraphError: the axis is too long.
+        GraphError: the axis is too long, or has not as many elements.
     """
     _check(x, axis, origin)
+    if not 1 <= count <= x.shape[axis]:
+        raise GraphError(
+            f"{origin}: k must be 1 to {x.shape[axis]}, as many as the axis has, got {count}"
+        )
     last = x.type.ndim - 1
     order = (*[i for i in range(last + 1) if i != axis], axis)
     rows = x if axis == last else apply(ops.Transpose(order), x, origin=origin)
@@ -57,13 +62,36 @@ def _places(rows: Value, count: int, greatest: bool, origin: str) -> Value:
     other = _shaped(rows, (*outer, 1, extent), origin)
     earlier = Constant.of((own[None, :] < own[:, None]).reshape(*ones, extent, extent))
     before = run(ops.Greater() if greatest else ops.Less(), other, mine)
-    equal = run(ops.LogicalAnd(), run(ops.Equal(), other, mine), earlier)
-    first = run(ops.LogicalOr(), before, equal)
+    equal = run(ops.Equal(), other, mine)
+    if "float" in rows.dtype:
+        before, equal = _with_nan(
+            (before, equal), (mine, other) if greatest else (other, mine), origin
+        )
+    first = run(ops.LogicalOr(), before, run(ops.LogicalAnd(), equal, earlier))
     rank = run(ops.Sum((-1,)), run(ops.Cast("int32"), first))
     wanted = Constant.of(np.arange(count, dtype="int32").reshape(*ones, count, 1))
     hit = run(ops.Equal(), _shaped(rank, (*outer, 1, extent), origin), wanted)
     index = Constant.of(own.reshape(*ones, 1, extent))
     return run(ops.Sum((-1,)), run(ops.Multiply(), run(ops.Cast("int32"), hit), index))
+
+
+def _with_nan(
+    compared: tuple[Value, Value], pair: tuple[Value, Value], origin: str
+) -> tuple[Value, Value]:
+    """Return comparisons in which NaN is greater than numbers, and equal to itself.
+
+    Else several elements would have one rank, and the sums of their places be no places.
+
+    Args:
+        compared: whether the second of a pair is greater than the first, and whether it is equal.
+        pair: what is compared.
+        origin: the place in the model.
+    """
+    run = partial(apply, origin=origin)
+    first, second = (run(ops.IsNan(), each) for each in pair)
+    greater = run(ops.LogicalAnd(), second, run(ops.LogicalNot(), first))
+    both = run(ops.LogicalAnd(), first, second)
+    return run(ops.LogicalOr(), compared[0], greater), run(ops.LogicalOr(), compared[1], both)
 
 
 def _taken(rows: Value, places: Value, origin: str) -> Value:
@@ -107,7 +135,11 @@ def written_along(
     hit = run(ops.Equal(), _shaped(run(ops.Cast("int32"), index), wide, origin), places)
     update = _shaped(updates, wide, origin)
     if adds:
-        part = run(ops.Multiply(), run(ops.Cast(x.dtype), hit), update)
+        # Chosen, not multiplied: an update may be infinite.
+        full = ops.BroadcastTo((*around[0], x.shape[axis], count, *around[1]))
+        nothing = Constant.of(np.zeros((), "int32"))
+        choices = (hit, update, run(ops.Cast(x.dtype), nothing))
+        part = run(ops.Where(), *(run(full, each) for each in choices))
         return run(ops.Add(), x, run(ops.Sum((axis + 1,)), part))
     turns = [count if i == axis + 1 else 1 for i in range(rank + 1)]
     turn = Constant.of(np.arange(1, count + 1, dtype="int32").reshape(turns))

@@ -441,6 +441,20 @@ def test_of_equal_elements_the_first_is_before_the_others():
     check(lambda x: torch.sort(x, dim=0, stable=True), whole(3, 9, 4))
 
 
+@pytest.mark.parametrize("greatest", [False, True])
+def test_what_is_no_number_is_greater_than_all_numbers(greatest):
+    nan, inf = float("nan"), float("inf")
+    x = torch.tensor([[3.0, nan, 1.0, 1.0, nan], [inf, -inf, 0.0, nan, 5.0], [nan] * 5])
+    check(lambda x: torch.sort(x, dim=1, stable=True, descending=greatest), x)
+    check(lambda x: torch.topk(x, 2, 1, largest=greatest)[0], x)
+
+
+def test_an_update_that_is_infinite_is_added_to_its_own_place_only():
+    updates = t(2, 4)
+    updates[0, 1], updates[1, 2] = float("inf"), float("nan")
+    check(lambda x, i, s: x.scatter_add(1, i, s), t(2, 6), whole(6, 2, 4), updates)
+
+
 def test_elements_are_written_and_added_where_the_data_say():
     check(lambda x, i, s: x.scatter(1, i, s), t(3, 6, 2), torch.argsort(t(3, 4, 2), 1),
           t(3, 4, 2, seed=3))  # fmt: skip

@@ -31,6 +31,8 @@ def topk(
     call: Call, x: Value, k: int, dim: int = -1, largest: bool = True, in_order: bool = True
 ) -> list[Value]:
     """Return the k largest or least along an axis, in order, and where they are."""
+    if not x.shape:
+        return sort(call, x)
     values, places = first_along(x, dim % x.type.ndim, k, largest, call.origin)
     return [values, call.cast(places, "int64")]
 
