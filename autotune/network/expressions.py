@@ -5,6 +5,7 @@ Templates that compute such an expression read them; see the template library's 
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -13,10 +14,13 @@ from autotune.graph import Constant, Node, Operator, Pattern, Value, ops
 
 # Letters of an expression, in which an array that is read several times is repeated.
 LONGEST = 2000
+# Most levels of the tree of an expression: templates translate it by recursion.
+DEEPEST = 100
 # What an expression writes as a call of the same name.
 _CALLS = (
     "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "sin", "cos", "floor", "ceil", "abs",
 )  # fmt: skip
+_ENDLESS = re.compile(r"\b(inf|nan)\b")
 # By operator: the expression, of operands a, b and c.
 TEXTS: Mapping[str, str] = {
     **{name: f"{name}(a)" for name in _CALLS},
@@ -61,8 +65,12 @@ WRITTEN: Mapping[str, Callable[[Operator], str]] = {
 
 
 def text_of(op: Operator) -> str | None:
-    """Return the expression of operands a, b and c that an operator is; None where it is none."""
-    return WRITTEN[op.name](op) if op.name in WRITTEN else TEXTS.get(op.name)
+    """Return the expression of operands a, b and c that an operator is; None where it is none.
+
+    Expressions have no infinite numbers, which attributes may be.
+    """
+    text = WRITTEN[op.name](op) if op.name in WRITTEN else TEXTS.get(op.name)
+    return None if text is None or _ENDLESS.search(text) else text
 
 
 def text_of_node(node: Node, texts: Mapping[Value, str]) -> str:
@@ -105,4 +113,17 @@ def function_of_one(nodes: Sequence[Node], value: Value) -> str:
         if not text:
             return ""
         texts[node.output] = text
-    return texts[nodes[-1].output] if nodes else ""
+    return _shallow(texts[nodes[-1].output]) if nodes else ""
+
+
+def _shallow(text: str) -> str:
+    """Return an expression; empty if its tree has more levels than templates take."""
+    try:
+        level: list[ast.AST] = [ast.parse(text, mode="eval").body]
+    except (SyntaxError, RecursionError, MemoryError):  # so many that Python has none either
+        return ""
+    for _ in range(DEEPEST):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return text
+    return ""

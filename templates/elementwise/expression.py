@@ -96,6 +96,8 @@ C = Dialect(
     },
     "select_f32({}, {}, {})",
 )
+# The least number that becomes an infinite float32: half a step above the greatest finite one.
+_OVERFLOWS = 2.0**128 - 2.0**103
 # Most levels of an expression, since translation is recursive.
 DEEPEST = 100
 
@@ -154,7 +156,7 @@ class Expression:
                 return f"x({self.names.index(name)})"
             case ast.Constant(value=bool()):
                 pass
-            case ast.Constant(value=int() | float() as number) if abs(number) < 3e38:
+            case ast.Constant(value=int() | float() as number) if abs(number) < _OVERFLOWS:
                 return f"{float(number)!r}f"
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return f"(-{text(operand)})"

@@ -64,6 +64,16 @@ def test_a_reshape_moves_behind(case):
         np.testing.assert_allclose(after, before, rtol=1e-12)
 
 
+def test_a_condition_on_one_number_moves_with_both_its_branches():
+    single = Variable(TensorType((1, 4)), "x")
+    made = apply(ops.Reshape((1,)), apply(ops.Dense(), single, constant(1, 4)))
+    graph = Graph.of(apply(ops.Where(), constant(1), made, constant(1)))
+    sunk = reshapes_last(graph)
+    assert isinstance(sunk.outputs[0].node.op, ops.Reshape)
+    x = np.random.default_rng(1).normal(size=(1, 4))
+    np.testing.assert_allclose(sunk.run(x)[0], graph.run(x)[0], rtol=1e-12)
+
+
 @pytest.mark.parametrize("made", [
     lambda: apply(ops.Add(), product(), constant(3, 1)),  # a number for each row
     lambda: apply(ops.Reshape((2, 15)), R) + constant(15),  # no product

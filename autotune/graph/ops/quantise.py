@@ -56,6 +56,15 @@ class _Scaled(Operator):
         return lined_up(given, self.along % data.ndim, data.ndim) if given.ndim else given
 
 
+def _limits(dtype: str, real: str) -> tuple[Expr, Expr]:
+    """Return the least and the greatest number of a type of float that a whole number can be."""
+    info = np.iinfo(dtype)
+    high = np.asarray(info.max, real)
+    if int(high) > info.max:
+        high = np.nextafter(high, np.asarray(0, real))
+    return nearest_const(float(info.min), real), nearest_const(float(high), real)
+
+
 @dataclass(frozen=True)
 class Quantize(_Scaled):
     """Return ``round(x / scale) + zero`` within the limits of a dtype; halves become even."""
@@ -71,12 +80,13 @@ class Quantize(_Scaled):
     def compute(self, *inputs: Tensor) -> Tensor:
         """Quantise each element."""
         x, scale, zero = inputs
-        limits = np.iinfo(self.dtype)
+        # Floats of 16 bits have not all whole numbers of 16 bits.
+        wide = x.dtype if x.dtype == "float64" else "float32"
+        low, high = _limits(self.dtype, wide)
 
         def body(*i: Expr) -> Expr:
-            steps = te.nearbyint(x(*i) / self._element(scale, i))
-            steps = steps + self._element(zero, i).astype(x.dtype)
-            low, high = (nearest_const(float(n), x.dtype) for n in (limits.min, limits.max))
+            steps = x(*i).astype(wide) / self._element(scale, i).astype(wide)
+            steps = te.nearbyint(steps) + self._element(zero, i).astype(wide)
             return te.max(te.min(steps, high), low).astype(self.dtype)
 
         return define(x.shape, body, "T_quantize", tag.BROADCAST)
@@ -87,7 +97,9 @@ class Quantize(_Scaled):
         scale, zero = (self._lined_up(each, x) for each in inputs[1:])
         limits = np.iinfo(self.dtype)
         with np.errstate(all="ignore"):
-            steps = np.nan_to_num(np.rint(x / scale), posinf=np.inf, neginf=-np.inf)
+            wide = np.result_type(x.dtype, "float32")
+            steps = np.rint(x.astype(wide) / scale.astype(wide))
+            steps = np.nan_to_num(steps, posinf=np.inf, neginf=-np.inf)
         steps = np.clip(steps + zero.astype("float64"), limits.min, limits.max)
         return np.asarray(steps.astype(self.dtype))
 

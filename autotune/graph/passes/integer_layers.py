@@ -218,6 +218,8 @@ def _rounded(
     if len(known) != 2 or dtype not in ("int8", "uint8") or inputs[0] is not layer.output:
         return None
     size, zero = float(known[0]), int(known[1])
+    if not size > 0:
+        return None
     scale, shift = (_numbers(each) / size for each in layer.inputs[3:])
     low, high = layer.op.low / size, layer.op.high / size
     op = replace(layer.op, low=low, high=high, out_zero=zero, out_dtype=dtype)

@@ -74,7 +74,9 @@ def _moved(node: Node, inputs: tuple[Value, ...], value: Value) -> Value | None:
     op = _before_that(reshape, node)
     if op is None or (isinstance(op, _ALONG_LAST) and not _is_along_last(op, before)):
         return None
-    if isinstance(op, ops.Broadcast | ops.Where):
+    if isinstance(op, ops.Where):  # its operands have one shape
+        operands = [seen_as(each, before.shape, node.origin) for each in inputs]
+    elif isinstance(op, ops.Broadcast):
         found = [before if v is value else _operand(v, reshape, node.origin) for v in inputs]
         operands = [each for each in found if each is not None]
         if len(operands) < len(inputs):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from autotune.graph import ops
+from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
 from autotune.graph.passes import OWN, integer_layers
 from autotune.importers import from_onnx
 from autotune.network import compile_network
@@ -86,6 +86,27 @@ def test_both_forms_of_a_convolution_are_one_layer_of_bytes():
     # The zero point is the least number, so that a ReLU changes nothing.
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[0], results[2])
+
+
+def test_a_result_without_steps_is_rounded_behind_its_layer():
+    graph = simplified(model_of(qdq(), {**COMMON, "t": np.float32(0)}))
+    found = integer_layers(graph, lambda node: True)
+    (layer,) = [each for each in found.nodes if isinstance(each.op, ops.QuantisedConv2d)]
+    assert layer.op.out_dtype == "float32"
+
+
+@pytest.mark.parametrize("real", ["float16", "float32"])
+@pytest.mark.parametrize("whole", ["int8", "uint8", "int16", "uint16", "int32"])
+def test_integers_stay_within_their_limits_whatever_the_zero_point(real, whole):
+    info = np.iinfo(whole)
+    x = np.array([0, 1, -1, 2.5, 3.5, 1e4, -1e4, 6e4, -6e4, np.inf, -np.inf], real)
+    data = Variable(TensorType(x.shape, real), "x")
+    for zero in (0, info.min, info.max):
+        inputs = Constant.of(np.asarray(0.5, real)), Constant.of(np.asarray(zero, whole))
+        graph = Graph.of(apply(ops.Quantize(0, whole), data, *inputs))
+        (made,) = compile_network(graph, "llvm").instance()(x)
+        want = np.clip(np.rint(x.astype("float64") / 0.5) + zero, info.min, info.max)
+        np.testing.assert_allclose(made.numpy(), want, rtol=2e-7)
 
 
 def test_a_convolution_of_bytes_gives_the_integers_that_onnx_defines():
