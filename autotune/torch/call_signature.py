@@ -75,10 +75,10 @@ class CallSignature:
                 ) from error
         tensors = [each for each in leaves if isinstance(each, self._torch.Tensor)]
         others = self._without_tensors(leaves)
-        if len(tensors) == len(self._types) and others != self._others:
-            given, expected = next(
-                pair for pair in zip(others, self._others, strict=True) if pair[0] != pair[1]
-            )
+        pairs = zip(others, self._others, strict=False)
+        different = next((pair for pair in pairs if not _is_same(*pair)), None)
+        if len(tensors) == len(self._types) and different is not None:
+            given, expected = different
             raise KernelError(
                 f"compiled model: numbers and others are constants: expected {expected!r}, as the "
                 f"example was, got {given!r}; compile it for that, or use "
@@ -104,6 +104,11 @@ class CallSignature:
                 "compiled model: gradients are enabled and an input requires them, but autotune "
                 "has no backward pass: results have no gradients; train the model itself"
             )
+
+
+def _is_same(given: object, expected: object) -> bool:
+    """Return whether a value is the same constant: 2 and 2.0 are equal, but promote otherwise."""
+    return given is expected or (type(given) is type(expected) and bool(given == expected))
 
 
 def _in_a_line(structure: object) -> str:

@@ -81,8 +81,8 @@ def _report_fused_steps() -> None:
 
     def note(optimiser: Any, *_: object) -> None:
         for group in optimiser.param_groups:
-            if group.get("fused"):
-                note_written(group["params"])
+            if group.get("fused"):  # which leaves parameters without gradients alone
+                note_written(each for each in group["params"] if each.grad is not None)
 
     # Torch's package of this name hides the module.
     module = sys.modules[torch().optim.Optimizer.__module__]

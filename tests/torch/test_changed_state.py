@@ -47,6 +47,18 @@ def test_steps_of_a_fused_optimiser_count_though_torch_counts_no_write(way):
         same(fast(x), model(x))
 
 
+def test_fused_steps_leave_what_they_do_not_write_to_backward_passes():
+    with torch.no_grad():  # from then on steps are reported
+        autotune.torch.compile(Small().eval(), torch.randn(2, 6))
+    written, kept = (nn.Parameter(torch.ones(3)) for _ in range(2))
+    optimiser = torch.optim.AdamW([written, kept], fused=True)
+    later = kept.square().sum()
+    written.square().sum().backward()
+    optimiser.step()
+    later.backward()
+    same(kept.grad, torch.full((3,), 2.0))
+
+
 def test_a_model_in_another_dtype_is_compiled_for_it():
     model, x = Small().eval(), torch.randn(2, 6)
     with torch.no_grad():
@@ -146,6 +158,8 @@ def test_arguments_are_put_together_as_those_of_the_example():
     same(fast({"b": b, "a": a}, factor=3), a * 3 - b)
     with pytest.raises(KernelError, match="are constants: expected 3, as the example was, got 4"):
         fast({"a": a, "b": b}, factor=4)
+    with pytest.raises(KernelError, match="expected 3, as the example was, got 3.0"):
+        fast({"a": a, "b": b}, factor=3.0)  # of which results of integers would be floats
     for args, kwargs in (((a, b), {"factor": 3}), (({"a": a, "c": b},), {"factor": 3})):
         with pytest.raises(KernelError, match="expected arguments as the example's"):
             fast(*args, **kwargs)
