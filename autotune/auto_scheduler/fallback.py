@@ -230,9 +230,12 @@ def _cpu_root(schedule: Schedule, op: ComputeOp, sums: Sequence[ComputeOp]) -> N
 
 def _maps_bytes(op: ComputeOp) -> bool:
     """Return whether a stage computes element by element, from or to numbers of a byte."""
-    dtypes, todo = {op.output(0).dtype}, [op]
+    dtypes, todo, seen = {op.output(0).dtype}, [op], set[ComputeOp]()
     while todo:
         stage = todo.pop()
+        if stage in seen:
+            continue
+        seen.add(stage)
         own = [axis.var for axis in stage.axis]
         for load in _loads(stage):
             made = load.tensor.op

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -18,6 +19,7 @@ from autotune.graph import ops
 from autotune.graph.graph import Graph
 from autotune.graph.value import Constant, Node, Result, Value, apply
 
+_finfo: Any = ml_dtypes.finfo  # has no types
 _ACTIVATIONS = (ops.Relu, ops.LeakyRelu)
 # Weights are taken to be within this factor of 1 before their numbers are looked at.
 _USUAL = 2.0**40
@@ -126,7 +128,7 @@ def holds_scaled(weight: Value, scale: Constant, axis: int) -> bool:
     not before; with it the others are as precise. Weights that are not known count as 1.
     """
     size = np.abs(scale.array.astype("float64")).reshape(-1)
-    kind = ml_dtypes.finfo(weight.dtype)
+    kind = _finfo(weight.dtype)
     least, most = float(kind.smallest_normal), float(kind.max)
     within = (size * _USUAL <= most) & (size / _USUAL >= least)
     if isinstance(weight, Constant) and not np.all(within | (size == 0)):
