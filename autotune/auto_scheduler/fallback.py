@@ -40,6 +40,8 @@ _SOME_RESULTS, _PARTED_SUM, _PARTS, _WARP = 1 << 16, 512, 8, 32
 _COLUMN_RANGES, _ROW_RANGES = (1056, 256), (528, 4096)
 # Loops of no more steps are written out.
 _UNROLLED = 16
+# Reads of the text of one element, at most: it doubles with each stage that is read twice.
+_LONGEST_TEXT = 512
 # The innermost axes of what windows go over: rows and columns.
 _WINDOW_AXES = 2
 
@@ -59,10 +61,11 @@ def fallback_schedule(
     if estimated is not None:
         return estimated, list(tensors)
     computes = [op for op in post_order(outputs) if isinstance(op, ComputeOp)]
-    made = map_schedule(tensors, computes, outputs, Target(target)) if on_gpu else None
-    if made is not None:
-        return made, list(tensors)
-    inlined = {op for op in computes if not op.reduce_axis and op not in outputs}
+    inlined = _inlined(computes, outputs)
+    if on_gpu and len(inlined) + len(outputs) == len(computes):
+        made = map_schedule(tensors, computes, outputs, Target(target))
+        if made is not None:
+            return made, list(tensors)
     schedule = te.create_schedule(outputs)
     for op in computes:
         if op in inlined:
@@ -79,6 +82,18 @@ def fallback_schedule(
         else:
             (_gpu_root if on_gpu else _cpu_root)(schedule, op, sums)
     return schedule, list(tensors)
+
+
+def _inlined(computes: Sequence[ComputeOp], outputs: Sequence[Operation]) -> set[ComputeOp]:
+    """Return the stages without sums but those whose text would become too long."""
+    found: set[ComputeOp] = set()
+    reads: dict[Operation, int] = {}
+    for op in computes:
+        count = sum(reads.get(load.tensor.op, 1) for load in _loads(op))
+        if not op.reduce_axis and op not in outputs and count <= _LONGEST_TEXT:
+            found.add(op)
+            reads[op] = max(count, 1)
+    return found
 
 
 def _paddings(
@@ -117,7 +132,8 @@ def _users(
     computes: Sequence[ComputeOp], inlined: set[ComputeOp]
 ) -> dict[Operation, list[tuple[ComputeOp, bool]]]:
     """Return who reads each operation once others are inlined, and whether at its own index."""
-    found: dict[Operation, list[tuple[ComputeOp, bool]]] = {op: [] for op in computes}
+    # Each reader once, in order, however often it reads.
+    found: dict[Operation, dict[tuple[ComputeOp, bool], None]] = {op: {} for op in computes}
     for reader in reversed(computes):
         loads = _loads(reader)
         own = [axis.var for axis in reader.axis]
@@ -125,9 +141,9 @@ def _users(
             same = list(load.indices) == own or _same_vars(load.indices, own)
             if load.tensor.op not in found:
                 continue
-            through = found[reader] if reader in inlined else [(reader, True)]
-            found[load.tensor.op] += [(user, same and exact) for user, exact in through]
-    return found
+            through = list(found[reader]) if reader in inlined else [(reader, True)]
+            found[load.tensor.op] |= {(user, same and exact): None for user, exact in through}
+    return {op: list(users) for op, users in found.items()}
 
 
 def _same_vars(indices: Sequence[Expr], own: Sequence[Var]) -> bool:

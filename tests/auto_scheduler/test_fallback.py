@@ -102,6 +102,30 @@ def test_small_windows_on_a_cpu_have_their_padding_put_around_the_image_once():
     assert not [line for line in text.splitlines() if "max(" in line and "if_then_else" in line]
 
 
+def chain(shape, length):
+    """Return a tensor, and the last of products each of which reads the one before twice."""
+    value = x = te.placeholder(shape, name="x")
+    for _ in range(length):
+        value = value * topi.cos(value)
+    return x, value
+
+
+def test_text_that_doubles_with_each_stage_is_cut_into_stages_that_are_stored():
+    x, value = chain((4, 64), 24)
+    data = np.random.default_rng(0).uniform(0.5, 1, (4, 64)).astype("float32")
+    want = data.astype("float64")
+    for _ in range(24):
+        want = want * np.cos(want)
+    got = np.zeros_like(data)
+    run("c", [x, value], [data], [got])
+    np.testing.assert_allclose(got, want, rtol=1e-4)
+
+
+def test_a_gpu_stores_stages_of_text_that_doubles_too():
+    schedule, args = fallback_schedule(chain((1024, 256), 24), "cuda")
+    assert len(str(autotune.lower(schedule, args))) < 200_000  # else some gigabytes
+
+
 @pytest.mark.parametrize("target", ["c", "cuda"])
 def test_extents_that_nothing_divides_and_no_axes_at_all_are_scheduled(target):
     x = te.placeholder((7, 11, 13))
