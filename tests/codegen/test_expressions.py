@@ -85,7 +85,7 @@ def text(expr, dialect=C):
         (Add(x, IfThenElse(i < 4, y, z)), "x + ((i < 4) ? y : z)"),
         (Select(i < 4, Select(j < 4, x, y), z), "(i < 4) ? ((j < 4) ? x : y) : z"),
         (Load(A, (i * 8 + j,)), "A[i * 8 + j]"),
-        (Max(x, const(0.0)), "max_float(x, 0.0f)"),
+        (Max(x, const(0.0)), "max_float(0.0f, x)"),
         (Min(i, j), "min_int(i, j)"),
         (Call("exp", (x,)), "exp_f32(x)"),
         (Call("exp", (Cast(x, "float64"),)), "exp((double)x)"),

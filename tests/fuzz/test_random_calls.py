@@ -11,6 +11,9 @@ from autotune.network import implementations
 from tests.fuzz.calls import DRAWN, NEAR, draw_call
 
 KINDS = {"c": "cpu", "cuda -emulate": "cuda"}
+# The pass `integer_layers` makes these, with numbers that fit each other: tests of quantised models
+# and templates/test_quantised.py draw them.
+MADE_BY_A_PASS = {"qnn.conv2d", "qnn.dense"}
 
 
 def registered(kind):
@@ -36,7 +39,7 @@ def error_of(call, store):
 
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])
 def test_every_operator_of_the_registry_can_be_drawn(kind):
-    assert [name for name in registered(kind) if name not in DRAWN] == []
+    assert {*registered(kind)} - {*DRAWN} <= MADE_BY_A_PASS
 
 
 @pytest.mark.parametrize("target", KINDS)

@@ -10,6 +10,8 @@ from autotune.network.implementations import offers_of
 from autotune.target import Target
 
 KINDS = {"cuda": Target("cuda -arch=sm_90"), "cpu": Target("c")}
+# Sums of bytes need instructions that not every CPU has.
+BYTES = Target("c -mcpu=icelake-server")
 BIG, SAME = 2**31, {"padding": (1,)}
 NHWC = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
 # A layer: an operator, shapes of what it is applied to, the dtype if that is not float32. Weights
@@ -29,6 +31,15 @@ CASES = {
         [(ops.Conv2d(**NHWC), (1, 9, 9, 3), (3, 3, 3, 4), "float16"),
          (ops.Conv2d(groups=2, **NHWC), (1, 9, 9, 6), (3, 3, 3, 4))],
         [(ops.Conv2d(groups=2, **NHWC), (1, 9, 9, 6), (3, 3, 3, 4), "float16")]),
+    "conv2d_int8.cpu": (
+        [(ops.QuantisedConv2d(padding=(1,)), ("uint8", 1, 16, 9, 9), ("int8", 16, 16, 3, 3),
+          ("int32", 16), (16,), (16,))],
+        [(ops.QuantisedConv2d(groups=16), ("uint8", 1, 16, 9, 9), ("int8", 16, 1, 3, 3),
+          ("int32", 16), (16,), (16,))]),
+    "gemm_int8.cpu": (
+        [(ops.QuantisedDense(), ("int8", 3, 64), ("int8", 32, 64), ("int32", 32), (32,), (32,))],
+        [(ops.QuantisedDense(), ("int8", 3, 2**17), ("int8", 2, 2**17), ("int32", 2), (2,),
+          (2,))]),
     "winograd_conv2d.cuda": (
         [(ops.Conv2d(**SAME), (1, 16, 9, 9), (16, 16, 3, 3))],
         [(ops.Conv2d(**SAME), (1, 15, 9, 9), (16, 15, 3, 3)),
@@ -192,7 +203,7 @@ def offered(template, case):
         make = lambda kind=kind: np.zeros(kind.shape, kind.dtype)
         values.append(Constant(kind, make) if known else Variable(kind, f"x{i}"))
     (function,) = partition(Graph.of(apply(op, *values)), 0)
-    target = KINDS[template.rpartition(".")[2]]
+    target = BYTES if "int8" in template else KINDS[template.rpartition(".")[2]]
     return template in [offer.task.name for offer in offers_of(function, target)]
 
 

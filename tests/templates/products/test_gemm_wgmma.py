@@ -138,7 +138,7 @@ def test_floats_that_do_not_stand_along_k_run_by_boxes_as_they_are_and_else_on_c
         (Gemm(512, 512, 512, "tf32", 1, True), ["along_k_b"]),
         (Gemm(512, 511, 512, "tf32"), ["along_k_b"]),
         (Gemm(511, 512, 512, "tf32", 1, True, True), ["along_k_a"]),
-        (Gemm(512, 512, 511, "tf32", 1, True, True), ["along_k_a", "along_k_b"]),
+        (Gemm(512, 512, 511, "tf32", 1, True, True), ["along_k_b"]),
     ],
     ids=["nn", "tt", "tn", "odd columns", "odd rows", "odd sums"],
 )
