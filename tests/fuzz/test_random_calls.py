@@ -11,8 +11,8 @@ from autotune.network import implementations
 from tests.fuzz.calls import DRAWN, NEAR, draw_call
 
 KINDS = {"c": "cpu", "cuda -emulate": "cuda"}
-# The pass `integer_layers` makes these, with numbers that fit each other: tests of quantised models
-# and templates/test_quantised.py draw them.
+# The pass `integer_layers` makes these, with numbers that fit each other: tests of quantised
+# models and templates/test_quantised.py draw them.
 MADE_BY_A_PASS = {"qnn.conv2d", "qnn.dense"}
 
 
