@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from autotune.templates.elementwise import expression
 from autotune.templates.elementwise.expression import CUDA, Expression
 
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
+from autotune.network import expressions
 from autotune.network.expressions import function_of_one, text_of
 
 X = Variable(TensorType((9,)), "x")
@@ -56,3 +58,7 @@ def test_chains_deeper_than_templates_translate_are_no_expression():
 
     Expression(chain(40), ("a",))
     assert chain(150) == ""
+
+
+def test_templates_translate_as_many_levels_as_networks_write():
+    assert expressions.DEEPEST <= expression.DEEPEST
