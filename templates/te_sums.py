@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from autotune import get_config, te, topi
-from autotune.ir import Expr, ProducerLoad
-from autotune.ir.structure import variables, walk
+from autotune.ir import Expr, reads_in
+from autotune.ir.structure import variables
 from autotune.task import OtherOptionEntity
 
 from . import te_common
@@ -134,6 +134,6 @@ def _staged(out: te.Tensor, tile: Mapping[te.IterVar, int], sizes: Sequence[int]
         return sum(slice_of.get(v) or part_of[v] * extent for v in variables(index))
 
     assert isinstance(total, te.ComputeOp)
-    loads = [each for each in walk(total.body[0]) if isinstance(each, ProducerLoad)]
+    loads = reads_in(total.body[0])
     counts = [math.prod(map(region, each.indices, each.tensor.shape)) for each in loads]
     return 4 * math.ceil(sum(counts))

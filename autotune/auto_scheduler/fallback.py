@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from autotune import te
 from autotune.auto_scheduler.fallback_maps import map_schedule
 from autotune.auto_scheduler.search.untuned import untuned_schedule
-from autotune.ir import Conditional, Expr, IterVar, ProducerLoad, Var, Visitor
+from autotune.ir import Conditional, Expr, IterVar, Var, reads_in, variables
 from autotune.target import Target
 from autotune.te.dag import post_order
 from autotune.te.schedule import Schedule
@@ -89,7 +89,7 @@ def _inlined(computes: Sequence[ComputeOp], outputs: Sequence[Operation]) -> set
     found: set[ComputeOp] = set()
     reads: dict[Operation, int] = {}
     for op in computes:
-        count = sum(reads.get(load.tensor.op, 1) for load in _loads(op))
+        count = sum(reads.get(load.tensor.op, 1) for load in reads_in(*op.body))
         if not op.reduce_axis and op not in outputs and count <= _LONGEST_TEXT:
             found.add(op)
             reads[op] = max(count, 1)
@@ -108,7 +108,7 @@ def _paddings(
         if op not in inlined or len(readers) != 1 or not isinstance(op.body[0], Conditional):
             continue
         (reader,) = readers
-        reads = {load.tensor.op for load in _loads(reader)}
+        reads = {load.tensor.op for load in reads_in(*reader.body)}
         small = reader.reduce_axis and _size(reader.reduce_axis) <= _UNROLLED
         if small and reads == {op} and len(reader.axis) > _WINDOW_AXES and len(reader.body) == 1:
             found[reader] = op
@@ -135,7 +135,7 @@ def _users(
     # Each reader once, in order, however often it reads.
     found: dict[Operation, dict[tuple[ComputeOp, bool], None]] = {op: {} for op in computes}
     for reader in reversed(computes):
-        loads = _loads(reader)
+        loads = reads_in(*reader.body)
         own = [axis.var for axis in reader.axis]
         for load in loads:
             same = list(load.indices) == own or _same_vars(load.indices, own)
@@ -160,41 +160,6 @@ def _elementwise_user(
     (user,) = readers
     shapes = [[int(axis.extent.value) for axis in each.axis] for each in (op, user)]  # type: ignore[attr-defined]
     return user if not user.reduce_axis and shapes[0] == shapes[1] else None
-
-
-class _Loads(Visitor):
-    """Collects all reads of a body."""
-
-    def __init__(self) -> None:
-        self.found: list[ProducerLoad] = []
-
-    def visit_ProducerLoad(self, node: ProducerLoad) -> None:
-        """Keep a read, and look into its indices."""
-        self.found.append(node)
-        self.generic(node)
-
-
-def _loads(op: ComputeOp) -> list[ProducerLoad]:
-    visitor = _Loads()
-    for value in op.body:
-        visitor.visit(value)
-    return visitor.found
-
-
-class _Vars(Visitor):
-    def __init__(self) -> None:
-        self.found: set[Var] = set()
-
-    def visit_Var(self, node: Var) -> None:
-        """Keep a variable."""
-        self.found.add(node)
-
-
-def _variables(expressions: Sequence[Expr]) -> set[Var]:
-    visitor = _Vars()
-    for each in expressions:
-        visitor.visit(each)
-    return visitor.found
 
 
 def _extent(axis: IterVar) -> int:
@@ -253,7 +218,7 @@ def _maps_bytes(op: ComputeOp) -> bool:
             continue
         seen.add(stage)
         own = [axis.var for axis in stage.axis]
-        for load in _loads(stage):
+        for load in reads_in(*stage.body):
             made = load.tensor.op
             if load.indices and not _same_vars(list(load.indices), own):
                 return False
@@ -293,8 +258,8 @@ def _cpu_tile(stage: Stage, axes: list[IterVar], beside: int | None) -> _Tile:
 def _axis_beside(user: ComputeOp, op: ComputeOp) -> int | None:
     """Return the axis whose steps can share what a vector along the last axis loads."""
     last = op.axis[-1].var
-    for load in _loads(op):
-        used = _variables(load.indices)
+    for load in reads_in(*op.body):
+        used = set(variables(*load.indices))
         if last not in used:
             continue
         free = [i for i, axis in enumerate(op.axis[:-1]) if axis.var not in used]
@@ -394,7 +359,7 @@ def _sum_apart(schedule: Schedule, op: ComputeOp) -> bool:
 def _adds_columns(op: ComputeOp) -> bool:
     """Return whether neighbours in memory belong to different results."""
     over = {axis.var for axis in op.reduce_axis}
-    last = [_variables(load.indices[-1:]) for load in _loads(op) if load.indices]
+    last = [set(variables(load.indices[-1])) for load in reads_in(*op.body) if load.indices]
     return bool(last) and all(used and used.isdisjoint(over) for used in last)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from autotune import te
 from autotune.codegen.vectors import factor_of
-from autotune.ir import Load, Ramp, Store, Visitor
+from autotune.ir import Load, Node, Ramp, Store, walk
 from autotune.lowering import lower_schedule
 from autotune.target import Target
 from autotune.te.schedule import Schedule
@@ -94,31 +94,15 @@ def _scheduled(
 def _is_wide(schedule: Schedule, tensors: Sequence[Tensor], lanes: int, target: Target) -> bool:
     """Return whether reads and writes are of whole vectors, or of one number for all lanes."""
     lowered = lower_schedule(schedule, tensors, target_kind=target.backend.language)
-    for kernel in lowered.kernels:
-        access = _Access(lanes)
-        access.visit(kernel.body)
-        if not access.wide:
-            return False
+    nodes = walk(*[kernel.body for kernel in lowered.kernels])
+    return all(_fits_vectors(node, lanes) for node in nodes)
+
+
+def _fits_vectors(node: Node, lanes: int) -> bool:
+    """Return False for a store of less than a vector, or a load of no aligned neighbours."""
+    match node:
+        case Store(indices=(index,)):
+            return isinstance(index, Ramp) and index.lanes == lanes
+        case Load(indices=(Ramp(base, stride),)):
+            return bool(stride == 1) and factor_of(base, {}) % lanes == 0
     return True
-
-
-class _Access(Visitor):
-    """Looks for reads and writes that are no vectors."""
-
-    def __init__(self, lanes: int) -> None:
-        self.lanes = lanes
-        self.wide = True
-
-    def visit_Store(self, node: Store) -> None:
-        """Note a store of less than a vector, and look at what it reads."""
-        (index,) = node.indices
-        self.wide = self.wide and isinstance(index, Ramp) and index.lanes == self.lanes
-        self.generic(node)
-
-    def visit_Load(self, node: Load) -> None:
-        """Note a load of elements that are no aligned neighbours."""
-        (index,) = node.indices
-        if isinstance(index, Ramp):
-            aligned = index.stride == 1 and factor_of(index.base, {}) % self.lanes == 0
-            self.wide = self.wide and aligned
-        self.generic(node)

@@ -27,6 +27,7 @@ from autotune.interchange.trials import (
     Trials,
     number,
     plain,
+    read_each,
     samples_of,
     seconds_of,
     spent_s,
@@ -73,12 +74,8 @@ def trials_of(data: object, where: Path) -> Trials:
     listed = top.get("tune_params")
     listed = listed if isinstance(listed, dict) else {}
     knobs = {key: listed[key] if isinstance(listed.get(key), list) else [] for key in keys}
-    trials, problems = [], []
-    for name, entry in entries.items():
-        try:
-            trials.append(_trial(entry, keys))
-        except ValueError as error:
-            problems.append(f"entry {shown(name)}: {error}")
+    named = ((f"entry {shown(name)}", entry) for name, entry in entries.items())
+    trials, problems = read_each(named, lambda entry: _trial(entry, keys))
     return Trials(
         tool=TOOL,
         name=one_line(top.get("kernel_name")),

@@ -28,6 +28,7 @@ from autotune.interchange.trials import (
     Trials,
     number,
     plain,
+    read_each,
     samples_of,
     seconds_of,
     spent_s,
@@ -84,12 +85,8 @@ def trials_of(data: object, where: Path) -> Trials:
         raise ForeignFileError(
             f"{where}: expected 'timeunit' to be one of {', '.join(UNITS_S)}, got {shown(unit)}"
         )
-    trials, problems = [], []
-    for i, result in enumerate(results):
-        try:
-            trials.append(_trial(result, UNITS_S[unit]))
-        except ValueError as error:
-            problems.append(f"result {i}: {error}")
+    named = ((f"result {i}", result) for i, result in enumerate(results))
+    trials, problems = read_each(named, lambda result: _trial(result, UNITS_S[unit]))
     return Trials(
         tool=one_line(about.get("autotuner")) or TOOL,
         name=one_line(about.get("kernel_name")),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from autotune.measure.types import LEAST_S, MeasureErrorNo
 
@@ -65,6 +65,30 @@ class Trials:
     problems: Sequence[str] = ()
     target: str = ""
     unit: str = "milliseconds"
+
+
+T = TypeVar("T")
+
+
+def read_each(
+    entries: Iterable[tuple[str, T]], read: Callable[[T], Trial]
+) -> tuple[list[Trial], list[str]]:
+    """Read the entries of a file.
+
+    Args:
+        entries: each with its name in messages.
+        read: returns the trial of an entry; raises a `ValueError` where it is none.
+
+    Returns:
+        The trials, and a line for each entry that is none.
+    """
+    trials, problems = [], []
+    for name, entry in entries:
+        try:
+            trials.append(read(entry))
+        except ValueError as error:
+            problems.append(f"{name}: {error}")
+    return trials, problems
 
 
 def number(value: object) -> float | None:

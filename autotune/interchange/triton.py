@@ -19,7 +19,7 @@ from autotune.interchange.foreign_files import (
     parse,
     read_text,
 )
-from autotune.interchange.trials import Trial, Trials, number, plain, seconds_of
+from autotune.interchange.trials import Trial, Trials, number, plain, read_each, seconds_of
 from autotune.measure.types import MeasureErrorNo
 from autotune.record.paths import LogPath, log_path
 
@@ -70,12 +70,8 @@ def trials_of(data: object, where: Path) -> Trials:
     rows, key = top.get("configs_timings"), top.get("key")
     if not isinstance(rows, list) or not isinstance(key, list):
         raise ForeignFileError(f"{where}: expected 'key' and 'configs_timings' to be arrays")
-    trials, problems = [], []
-    for i, row in enumerate(rows):
-        try:
-            trials.append(_trial(row))
-        except ValueError as error:
-            problems.append(f"configuration {i}: {error}")
+    named = ((f"configuration {i}", row) for i, row in enumerate(rows))
+    trials, problems = read_each(named, _trial)
     names = dict.fromkeys(name for one in trials for name in one.choices)
     # What only some of the configurations set is null in the others.
     trials = [_with_all(one, names) for one in trials]

@@ -84,7 +84,7 @@ from autotune.ir.stmt import (
     seq,
 )
 from autotune.ir.structure import children, fields_of, same, structural_key, variables, walk
-from autotune.ir.visitor import Rewriter, Visitor, substitute
+from autotune.ir.visitor import Rewriter, Visitor, reads_in, substitute
 
 __all__ = [
     "EQ",
@@ -164,6 +164,7 @@ __all__ = [
     "lanes_of",
     "match_types",
     "promote",
+    "reads_in",
     "row_major",
     "same",
     "seq",

@@ -76,9 +76,9 @@ def children(node: Node) -> Iterator[Node]:
             yield from (item for item in value if isinstance(item, Node))
 
 
-def walk(node: Node) -> Iterator[Node]:
-    """Yield ``node`` and all nodes below it, each before what is below it, left to right."""
-    stack = [node]
+def walk(*nodes: Node) -> Iterator[Node]:
+    """Yield the nodes and all below them, each before what is below it, left to right."""
+    stack = [*reversed(nodes)]
     while stack:
         top = stack.pop()
         yield top
@@ -89,10 +89,10 @@ def walk(node: Node) -> Iterator[Node]:
                 stack.extend([item for item in reversed(value) if isinstance(item, Node)])
 
 
-def variables(node: Node) -> list[Var]:
-    """Return the distinct variables that occur below ``node``, in the order of occurrence."""
+def variables(*nodes: Node) -> list[Var]:
+    """Return the distinct variables that occur in the nodes, in the order of occurrence."""
     found: dict[Var, None] = {}
-    for each in walk(node):
+    for each in walk(*nodes):
         if isinstance(each, Var):
             found[each] = None
     return list(found)

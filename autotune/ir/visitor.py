@@ -13,7 +13,7 @@ from typing import ClassVar, TypeVar, cast
 from autotune.ir.base import BinaryOp, Imm, Node, Not, Var
 from autotune.ir.expr import Call, Cast, Conditional, Expr, IntImm, Load, ProducerLoad
 from autotune.ir.stmt import Allocate, For, If, LetStmt, Seq, Stmt, Store, seq
-from autotune.ir.structure import fields_of
+from autotune.ir.structure import fields_of, walk
 
 Method = Callable[..., object]
 
@@ -86,6 +86,11 @@ class StmtVisitor(Visitor):
 
 
 AnyNode = TypeVar("AnyNode", Expr, Stmt)
+
+
+def reads_in(*nodes: Node) -> list[ProducerLoad]:
+    """Return the reads of tensors in the nodes, each before those in its indices."""
+    return [node for node in walk(*nodes) if isinstance(node, ProducerLoad)]
 
 
 class Rewriter(Dispatcher):

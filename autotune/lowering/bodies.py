@@ -14,7 +14,6 @@ from autotune.ir.expr import (
     IntImm,
     Mul,
     ProducerLoad,
-    Ramp,
     Reduce,
     TruncDiv,
     TruncMod,
@@ -22,7 +21,7 @@ from autotune.ir.expr import (
 )
 from autotune.ir.interval import Interval
 from autotune.ir.simplify import INDEX_DTYPE, Simplifier, Value
-from autotune.ir.visitor import Visitor
+from autotune.ir.visitor import reads_in
 from autotune.lowering.extents import Extent, SymbolicSizes
 from autotune.lowering.index_overflow import without_overflow
 from autotune.lowering.plan import Body
@@ -107,37 +106,10 @@ class BodySimplifier(Simplifier):
         return safe
 
 
-class Reads(Visitor):
-    """Collects the reads of tensors in an expression."""
-
-    def __init__(self) -> None:
-        self.found: list[ProducerLoad] = []
-
-    def visit_ProducerLoad(self, node: ProducerLoad) -> None:
-        """Note the read, and those inside its indices."""
-        self.found.append(node)
-        for index in node.indices:
-            self.visit(index)
-
-    def visit_Ramp(self, node: Ramp) -> None:
-        """Skip a vector index, which reads nothing."""
-
-
 BodySimplifier.handlers = {**Simplifier.handlers, ProducerLoad: BodySimplifier._eval_read}
-
-
-def reads_in(expr: Expr) -> list[ProducerLoad]:
-    """Return the reads of tensors that an expression makes."""
-    reads = Reads()
-    reads.visit(expr)
-    return reads.found
 
 
 def reads_of(body: Body) -> list[ProducerLoad]:
     """Return the reads of tensors that a body makes."""
-    reads = Reads()
-    for value in (*body.values, *body.init):
-        reads.visit(value)
-    if body.condition is not None:
-        reads.visit(body.condition)
-    return reads.found
+    conditions = () if body.condition is None else (body.condition,)
+    return reads_in(*body.values, *body.init, *conditions)

@@ -14,8 +14,9 @@ from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import Affine, constant
 from autotune.ir.expr import Expr, IntImm, IterVar, ProducerLoad, Range, Var
 from autotune.ir.structure import variables
+from autotune.ir.visitor import reads_in
 from autotune.lowering.axes import axis_values, loop_extents, overrun_conditions
-from autotune.lowering.bodies import BodySimplifier, reads_in, reads_of
+from autotune.lowering.bodies import BodySimplifier, reads_of
 from autotune.lowering.extents import (
     Extent,
     as_form,

@@ -9,7 +9,7 @@ from autotune.ir.analysis_affine import Affine
 from autotune.ir.expr import Expr, Load, Reduce, Var
 from autotune.ir.stmt import Buffer, Stmt, Store, seq
 from autotune.ir.structure import variables
-from autotune.lowering.bodies import reads_in
+from autotune.ir.visitor import reads_in
 from autotune.lowering.cross_thread import CrossThread, combine, store_together
 from autotune.lowering.plan import StagePlan
 from autotune.lowering.stage_nest import Guards, Level, Nests, StageNest, place_of
@@ -50,7 +50,7 @@ class ReductionNest(StageNest):
 
     def _check_init(self, begin: int) -> None:
         """Raise if a stage of first values is computed inside loops that come after these."""
-        ops = {load.tensor.op for value in self.plan.body.init for load in reads_in(value)}
+        ops = {load.tensor.op for load in reads_in(*self.plan.body.init)}
         for level in self.levels[begin:]:
             for child in level.children:
                 if child.op in ops:

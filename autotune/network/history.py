@@ -222,13 +222,6 @@ class ApplyHistoryBest:
         found = self._first_that_fits(kernel, function.name, dag, target)
         return found or fallback_kernel(function, target)
 
-    def record_of(self, dag: ComputeDAG, target: Target) -> MeasureInput | None:
-        """Return the best record of a graph under all names that it had, or None.
-
-        The contexts around are asked too; where none knows any, those make one that can.
-        """
-        return self._found(dag, target, None)
-
     def _first_that_fits(
         self,
         use: Callable[[MeasureInput], _T],
@@ -262,8 +255,9 @@ class ApplyHistoryBest:
         dag: ComputeDAG | None,
         target: Target,
         key: str | None,
-        without: Collection[str] = (),
+        without: Collection[str],
     ) -> MeasureInput | None:
+        """Return the best record that this context or one around it knows, else makes."""
         contexts = (self, *self._around)
         for each in contexts:
             found = None if key is None else each.best(target, key, without=without)

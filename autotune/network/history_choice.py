@@ -6,11 +6,7 @@ import logging
 import math
 from typing import Any
 
-from autotune.auto_scheduler import (
-    equivalent_keys,
-    fair,
-    record_codec,
-)
+from autotune.auto_scheduler import equivalent_keys, fair, record_codec
 from autotune.errors import AutotuneError
 from autotune.graph import Graph, digest
 from autotune.graph.fuse import FusedFunction
@@ -22,7 +18,6 @@ from autotune.network.compile import simplify_graph
 from autotune.network.implementations import offers_of
 from autotune.network.layouts import pipeline_in
 from autotune.network.tuning.tuning_log import NetworkLog
-from autotune.record.best import best_of
 from autotune.record.origin import from_here
 from autotune.record.paths import LogPath
 from autotune.target import Target
@@ -185,7 +180,7 @@ def _best(
     known = earlier(task, pairs, anywhere=True) if pairs else None
     if known is None or known.best is None:
         return []
-    best = best_of(known.trials) if known.best is None else known.best
+    best = known.best
     good = sorted((p for p in known.trials if p[1].ok), key=lambda p: (p[1].seconds, p[0].key))
-    others = [pair for pair in good if best is None or pair[0].key != best[0].key]
-    return ([best] if best is not None else []) + others[: most - 1]
+    others = [pair for pair in good if pair[0].key != best[0].key]
+    return [best, *others[: most - 1]]

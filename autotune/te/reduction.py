@@ -16,15 +16,14 @@ from autotune.ir import (
     Max,
     Min,
     Operand,
-    ProducerLoad,
     Range,
     Reduce,
     Var,
-    Visitor,
     as_expr,
     cast,
     const,
     is_int,
+    reads_in,
     whole,
 )
 from autotune.te.intrinsics import larger, least, most, smaller
@@ -62,26 +61,14 @@ def _domain(dom: object) -> Range:
                 f"integers, got {dom!r}"
             )
     extent = as_expr(end) - as_expr(low)
-    reads = _Reads()
-    reads.visit(extent)
-    if reads.found:
+    reads = reads_in(extent)
+    if reads:
         raise ExpressionError(
             f"{user_line()}: reduce_axis: the number of iterations, {extent}, depends on "
-            f"values of {reads.found[0]}; expected a constant, or a size of te.var; a "
+            f"values of {reads[0].tensor.name}; expected a constant, or a size of te.var; a "
             "kernel of sparse data is written as an autotune.SourceKernel"
         )
     return Range(low, extent)
-
-
-class _Reads(Visitor):
-    """Collects the names of the tensors that an expression reads."""
-
-    def __init__(self) -> None:
-        self.found: list[str] = []
-
-    def visit_ProducerLoad(self, node: ProducerLoad) -> None:
-        """Record a read."""
-        self.found.append(node.tensor.name)
 
 
 def comm_reducer(

@@ -25,7 +25,7 @@ from autotune.ir import (
     substitute,
 )
 from autotune.ir.structure import same, variables, walk
-from autotune.ir.visitor import Rewriter
+from autotune.ir.visitor import Rewriter, reads_in
 from autotune.te.relation import extent_of
 from autotune.te.stage_state import ScheduleOwner, StageState
 from autotune.te.tensor import ComputeOp, Tensor
@@ -111,7 +111,7 @@ class _ReadView(Rewriter):
 def _only_read(schedule: ScheduleOwner, tensor: Tensor, op: ComputeOp) -> ProducerLoad:
     """Return the one read of a tensor in the body of an operation."""
     stage, stage_of = schedule.stage_map[tensor.op], schedule.stage_map
-    loads = [n for body in op.body for n in walk(body) if isinstance(n, ProducerLoad)]
+    loads = reads_in(*op.body)
     found: list[ProducerLoad] = []
     for load in loads:
         if stage_of[load.tensor.op] == stage and not any(same(load, each) for each in found):
@@ -125,13 +125,13 @@ def _only_read(schedule: ScheduleOwner, tensor: Tensor, op: ComputeOp) -> Produc
 
 def _is_conditional(load: ProducerLoad, op: ComputeOp) -> bool:
     """Return whether an operation makes a read only where a condition holds."""
-    for node in (n for body in op.body for n in walk(body)):
+    for node in walk(*op.body):
         parts: tuple[Expr, ...] = ()
         if isinstance(node, Conditional):
             parts = node.then, node.other
         elif isinstance(node, Reduce) and not isinstance(node.condition, IntImm):
             parts = node.sources
-        if any(isinstance(n, ProducerLoad) and same(n, load) for p in parts for n in walk(p)):
+        if any(same(each, load) for each in reads_in(*parts)):
             return True
     return False
 

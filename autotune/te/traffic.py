@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 
-from autotune.ir import ProducerLoad, Visitor
+from autotune.ir import reads_in
 from autotune.ir.dtype import bits_of
 from autotune.te.dag import post_order
 from autotune.te.relation import extent_of
@@ -23,7 +23,7 @@ def compute_bytes(tensors: Iterable[Tensor]) -> int:
         The bytes; 0 where the shape of an argument is not known.
     """
     arguments = tuple(tensors)
-    reads = _Reads(arguments).elements
+    reads = _reads_of_each(arguments)
     total = 0
     for tensor in arguments:
         extents = [n for n in tensor.shape if isinstance(n, int)]
@@ -36,19 +36,13 @@ def compute_bytes(tensors: Iterable[Tensor]) -> int:
     return total
 
 
-class _Reads(Visitor):
-    """Counts the reads of each tensor's elements, with repeated reads of an element."""
-
-    def __init__(self, arguments: Iterable[Tensor]) -> None:
-        self.elements: defaultdict[Tensor, float] = defaultdict(float)
-        for op in post_order(tensor.op for tensor in arguments):
-            if isinstance(op, ComputeOp):
-                extents = [extent_of(axis) for axis in op.root_iter_vars]
-                self._iterations = math.prod(math.inf if n is None else n for n in extents)
-                for value in op.body:
-                    self.visit(value)
-
-    def visit_ProducerLoad(self, node: ProducerLoad) -> None:
-        """Count one load in each iteration, and those of its indices."""
-        self.elements[node.tensor] += self._iterations
-        self.generic(node)
+def _reads_of_each(arguments: Iterable[Tensor]) -> dict[Tensor, float]:
+    """Return how often elements of each tensor are read, with repeated reads of an element."""
+    elements: defaultdict[Tensor, float] = defaultdict(float)
+    for op in post_order(tensor.op for tensor in arguments):
+        if isinstance(op, ComputeOp):
+            extents = [extent_of(axis) for axis in op.root_iter_vars]
+            iterations = math.prod(math.inf if n is None else n for n in extents)
+            for load in reads_in(*op.body):
+                elements[load.tensor] += iterations
+    return elements

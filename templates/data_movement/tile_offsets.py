@@ -14,6 +14,7 @@ from functools import cached_property
 
 from .. import common
 from ..bank_conflicts import WARP, wavefronts
+from .transpose_shape import strides_of
 
 # Elements that are inserted into a tile in shared memory, against bank conflicts.
 PADS = (0, 1, 2, 3, 4, 6, 8, 12, 16)
@@ -167,11 +168,6 @@ class Offsets:
             f"inner = {self._coordinate(0, vector)}, wrap = {wrap};"
         )
         return begin, f"at + j * {stride} + (inner + j >= {extent} ? wrap : 0)"
-
-
-def strides_of(extents: Sequence[int]) -> list[int]:
-    """Return the strides of an array."""
-    return [math.prod(extents[i + 1 :]) for i in range(len(extents))]
 
 
 class TileText:

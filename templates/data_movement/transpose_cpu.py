@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from autotune import SourceKernel, Target
 
 from .. import common, cpu_tiles
-from .transpose_shape import Transpose
+from .transpose_shape import Transpose, strides_of
 
 # Planes from which on an inner loop takes some of them, whose offsets are sums.
 _MANY = 64
@@ -25,7 +25,7 @@ class Planes:
     def __init__(self, shape: Transpose) -> None:
         extents, axes = shape.least
         last, transposed = len(extents) - 1, axes[-1]
-        strides, result = _strides(extents), _strides([extents[a] for a in axes])
+        strides, result = strides_of(extents), strides_of([extents[a] for a in axes])
         into = {axis: result[i] for i, axis in enumerate(axes)}
         self.columns = extents[last]
         self.rows = extents[transposed] if shape.moved else 1
@@ -37,10 +37,6 @@ class Planes:
         self.far = math.prod(extent for extent, _, _ in others)
         self.in_offset = _offset([(extent, stride) for extent, stride, _ in others])
         self.out_offset = _offset([(extent, stride) for extent, _, stride in others])
-
-
-def _strides(extents: Sequence[int]) -> list[int]:
-    return [math.prod(extents[i + 1 :]) for i in range(len(extents))]
 
 
 def _offset(axes: Sequence[tuple[int, int]]) -> str:

@@ -13,7 +13,7 @@ from itertools import product
 from autotune import SourceKernel, Target, call
 
 from .. import common
-from .transpose_shape import Transpose
+from .transpose_shape import Transpose, strides_of
 
 # Knobs that were added, with the values that kernels had before: old logs stay valid.
 ADDED = {"planes": 1}
@@ -29,8 +29,8 @@ class Planes:
     def __init__(self, shape: Transpose) -> None:
         extents, axes = shape.least
         last = len(extents) - 1
-        strides = _strides(extents)
-        result = _strides([extents[a] for a in axes])
+        strides = strides_of(extents)
+        result = strides_of([extents[a] for a in axes])
         into = {axis: result[place] for place, axis in enumerate(axes)}
         transposed = axes[-1]
         self.columns, self.rows = extents[last], extents[transposed]
@@ -39,10 +39,6 @@ class Planes:
         self.batch = math.prod(extents[a] for a in others)
         self.in_offset = _offset([(extents[a], strides[a]) for a in others])
         self.out_offset = _offset([(extents[a], into[a]) for a in others])
-
-
-def _strides(extents: Sequence[int]) -> list[int]:
-    return [math.prod(extents[i + 1 :]) for i in range(len(extents))]
 
 
 def _offset(axes: Sequence[tuple[int, int]]) -> str:

@@ -19,6 +19,11 @@ ELEMENT_BYTES = {
 }  # fmt: skip
 
 
+def strides_of(extents: Sequence[int]) -> list[int]:
+    """Return the strides of an array."""
+    return [math.prod(extents[i + 1 :]) for i in range(len(extents))]
+
+
 def merged(shape: Sequence[int], axes: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the same permutation of fewer axes: no extent of 1, no two that stay side by side."""
     runs: list[list[int]] = []

@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-
 from autotune import SourceKernel, Target, call
 
 from .. import common
@@ -19,7 +17,7 @@ from ..common import Array
 from . import number_types
 from .array_map import ColumnsMap
 from .rows_shape import check_extents, check_rows
-from .scan_cuda import DTYPES
+from .scan_cuda import DTYPES, prefix_sums
 
 SPLITS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 # Fewest rows of a range, elements that a thread keeps, and bytes of static shared memory.
@@ -48,12 +46,7 @@ class ScanColumns(ColumnsMap):
 
     def reference(self) -> Callable[..., Array]:
         """Return numpy in, numpy out."""
-
-        def cumsum(data: Array) -> Array:
-            sums: Array = np.cumsum(data, axis=1)
-            return sums.astype(self.dtype) if self.dtype in number_types.WHOLE else sums
-
-        return cumsum
+        return prefix_sums(self.dtype)
 
 
 def candidates(shape: ScanColumns) -> dict[str, list[int]]:

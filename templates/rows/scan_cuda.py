@@ -50,12 +50,17 @@ class Scan(ArrayMap):
 
     def reference(self) -> Callable[..., Array]:
         """Return numpy in, numpy out."""
+        return prefix_sums(self.dtype)
 
-        def cumsum(data: Array) -> Array:
-            sums: Array = np.cumsum(data, axis=1)
-            return sums.astype(self.dtype) if self.dtype in number_types.WHOLE else sums
 
-        return cumsum
+def prefix_sums(dtype: str) -> Callable[..., Array]:
+    """Return the sums along axis 1: numpy in, numpy out."""
+
+    def cumsum(data: Array) -> Array:
+        sums: Array = np.cumsum(data, axis=1)
+        return sums.astype(dtype) if dtype in number_types.WHOLE else sums
+
+    return cumsum
 
 
 def kernel(shape: Scan, choice: Mapping[str, int]) -> SourceKernel:

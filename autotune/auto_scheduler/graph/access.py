@@ -166,7 +166,7 @@ def _read_again(op: ComputeOp) -> int:
     wide = {axis.var for axis in op.axis if extent_of(axis) != 1}
     missing = 0
     for accesses in reads_of(op).values():
-        used = {var for indices in accesses for index in indices for var in variables(index)}
+        used = {var for indices in accesses for var in variables(*indices)}
         missing += bool(wide - used)
     return missing
 

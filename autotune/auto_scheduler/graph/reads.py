@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from weakref import WeakKeyDictionary
 
-from autotune.ir import Add, Call, Conditional, Expr, IntImm, ProducerLoad, Sub, Var
+from autotune.ir import Add, Call, Conditional, Expr, IntImm, Sub, Var, reads_in
 from autotune.ir.structure import walk
 from autotune.te.tensor import ComputeOp, Operation
 
@@ -57,9 +57,8 @@ def reads_of(op: Operation) -> Reads:
 
 def _found_reads(op: Operation) -> Reads:
     found: dict[Operation, list[tuple[Expr, ...]]] = {tensor.op: [] for tensor in op.input_tensors}
-    for node in _nodes(op):
-        if isinstance(node, ProducerLoad):
-            found[node.tensor.op].append(node.indices)
+    for load in reads_in(*_values(op)):
+        found[load.tensor.op].append(load.indices)
     return found
 
 
@@ -92,16 +91,16 @@ def shifted_equal(var: Var, index: Expr) -> bool:
 
 def has_branch(op: ComputeOp) -> bool:
     """Whether its value depends on a condition."""
-    return any(isinstance(node, Conditional) for node in _nodes(op))
+    return any(isinstance(node, Conditional) for node in walk(*_values(op)))
 
 
 def has_expensive_call(op: ComputeOp) -> bool:
     """Whether it calls a function that should not be computed anew at each read."""
-    return any(isinstance(node, Call) and node.name in _EXPENSIVE for node in _nodes(op))
+    return any(isinstance(node, Call) and node.name in _EXPENSIVE for node in walk(*_values(op)))
 
 
-def _nodes(op: Operation) -> list[object]:
+def _values(op: Operation) -> tuple[Expr, ...]:
+    """Return what an operation computes; of a reduction, which all its outputs share, once."""
     if not isinstance(op, ComputeOp):
-        return []
-    first = op.body[:1] if op.reduce_axis else op.body
-    return [node for value in first for node in walk(value)]
+        return ()
+    return op.body[:1] if op.reduce_axis else op.body

@@ -40,7 +40,7 @@ def grouped(op: Operation) -> tuple[int, int] | None:
 
 def _lengths_of_groups(load: ProducerLoad, axis: IterVar) -> set[int] | None:
     """Return by what an axis is divided in a read; None if the axis itself is used."""
-    nodes = [node for index in load.indices for node in walk(index)]
+    nodes = list(walk(*load.indices))
     lengths = [
         node.b.value
         for node in nodes

@@ -24,7 +24,7 @@ from autotune.auto_scheduler.sketch.tiling import fused_at_levels
 from autotune.auto_scheduler.states.loops import Stage
 from autotune.auto_scheduler.states.state import State
 from autotune.ir import IterVar, Var
-from autotune.ir.structure import walk
+from autotune.ir.structure import variables
 from autotune.te.relation import extent_of
 from autotune.te.tensor import ComputeOp, Operation
 from autotune.utils.math import divisors
@@ -94,9 +94,8 @@ def uneven_run(op: Operation) -> tuple[int, ...]:
         var
         for reads in reads_of(op).values()
         for indices in reads
-        if any(lanes.var in _variables(index) for index in indices)
-        for index in indices
-        for var in _variables(index)
+        if lanes.var in variables(*indices)
+        for var in variables(*indices)
     }
     run = [i for i, axis in enumerate(op.axis) if axis.var not in beside and extent_of(axis) != 1]
     if len(run) < 2 or run != list(range(run[0], run[-1] + 1)):
@@ -142,7 +141,7 @@ def _fills_vectors(op: ComputeOp) -> bool:
         return False
     reads = [indices for each in reads_of(op).values() for indices in each if indices]
     return all(
-        index is last.var or last.var not in _variables(index)
+        index is last.var or last.var not in variables(index)
         for indices in reads
         for index in indices
     )
@@ -155,10 +154,6 @@ def _indexes_one(op: ComputeOp, var: Var) -> bool:
         for source, reads in reads_of(op).items()
         for indices in reads
         for i, index in enumerate(indices)
-        if var in _variables(index)
+        if var in variables(index)
     ]
     return len(places) == 1 and places[0][2]
-
-
-def _variables(index: object) -> set[Var]:
-    return {node for node in walk(index) if isinstance(node, Var)}  # type: ignore[arg-type]

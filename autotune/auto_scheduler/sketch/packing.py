@@ -28,8 +28,7 @@ from autotune.auto_scheduler.sketch.stage_queries import (
 )
 from autotune.auto_scheduler.states.loops import IterKind, Stage
 from autotune.auto_scheduler.states.state import State
-from autotune.ir import Var
-from autotune.ir.structure import walk
+from autotune.ir.structure import variables
 from autotune.te.relation import extent_of
 from autotune.te.tensor import Operation
 
@@ -115,7 +114,7 @@ def packed_dimension(reader: Stage, source: Operation) -> int | None:
         i
         for indices in reads_of(reader.op).get(source, ())
         for i, index in enumerate(indices)
-        if any(node is var for node in walk(index))
+        if var in variables(index)
     }
     last = max((len(each) for each in reads_of(reader.op).get(source, ())), default=0) - 1
     return found.pop() if len(found) == 1 and last not in found else None
@@ -126,7 +125,7 @@ def _is_vector(reader: Stage, source: Operation) -> bool:
     op = reader.op
     lanes = op.axis[lanes_of(reader)].var
     for indices in reads_of(op).get(source, ()):
-        used = {node for index in indices for node in walk(index) if isinstance(node, Var)}
+        used = variables(*indices)
         again = any(axis.var not in used and (extent_of(axis) or 1) > 1 for axis in op.axis)
         if lanes in used and again:
             return True

@@ -117,7 +117,7 @@ def _dimension(axis: IterVar, indices: Sequence[Expr]) -> int | None:
 
     None if it indexes several, or none so.
     """
-    used = [node for index in indices for node in walk(index)]
+    used = list(walk(*indices))
     if used.count(axis.var) != 1:
         return None
     for i, index in enumerate(indices):

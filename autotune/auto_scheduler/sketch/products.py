@@ -25,7 +25,7 @@ from autotune.ir import (
     Reduce,
 )
 from autotune.ir.dtype import bits_of
-from autotune.ir.structure import walk
+from autotune.ir.structure import variables, walk
 from autotune.te import math as te_math
 from autotune.te.relation import extent_of
 from autotune.te.tensor import ComputeOp, Operation
@@ -170,7 +170,7 @@ def multiplied(op: ComputeOp) -> tuple[ProducerLoad, ProducerLoad] | None:
 
 def _indexed_by(load: ProducerLoad) -> set[Node]:
     """Return all that the indices of a read are made of."""
-    return {node for index in load.indices for node in walk(index)}
+    return set(walk(*load.indices))
 
 
 def _stay_together(axes: Sequence[IterVar], dimensions: Sequence[IterVar], own: int) -> bool:
@@ -198,9 +198,8 @@ def _is_transposed(load: ProducerLoad, own: Sequence[IterVar], op: ComputeOp) ->
 
 def _in_memory(axes: Sequence[IterVar], load: ProducerLoad) -> tuple[IterVar, ...]:
     """Return axes in the order in which an operand is indexed by them."""
-    nodes = dict.fromkeys([node for index in load.indices for node in walk(index)])
-    order = {node: place for place, node in enumerate(nodes)}
-    return tuple(sorted(axes, key=lambda axis: order[axis.var]))
+    order = variables(*load.indices)
+    return tuple(sorted(axes, key=lambda axis: order.index(axis.var)))
 
 
 def _views(op: ComputeOp, found: Product) -> list[tuple[Operation, list[list[int]]]]:
@@ -211,7 +210,7 @@ def _views(op: ComputeOp, found: Product) -> list[tuple[Operation, list[list[int
     for operand, own, transposed in sides:
         if len(own) == len(found.steps) == 1 and _is_matrix(reads[operand][0], own[0], found):
             continue
-        used = {node for index in reads[operand][0] for node in walk(index)}
+        used = variables(*reads[operand][0])
         batch = [(axis,) for axis in found.batch if axis.var in used]
         order = (found.steps, own) if transposed else (own, found.steps)
         views.append((operand, [[numbers[axis] for axis in each] for each in (*batch, *order)]))

@@ -18,7 +18,7 @@ from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContex
 from autotune.auto_scheduler.sketch.stage_queries import has_reduction, is_tiled
 from autotune.auto_scheduler.states.loops import Iterator
 from autotune.auto_scheduler.states.state import State
-from autotune.ir import Expr, Var
+from autotune.ir import Expr
 from autotune.ir.structure import walk
 from autotune.te.relation import extent_of
 from autotune.te.tensor import ComputeOp, Operation
@@ -91,7 +91,7 @@ def _transposed(
     op: ComputeOp, source: Operation, indices: tuple[Expr, ...]
 ) -> TransposedRead | None:
     last = op.axis[-1]
-    used = [node for index in indices for node in walk(index) if isinstance(node, Var)]
+    used = list(walk(*indices))
     if last.var not in indices[:-1] or used.count(last.var) != 1:
         return None
     for i, axis in enumerate(op.axis[:-1]):

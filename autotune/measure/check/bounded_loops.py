@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import chain
 from math import prod
 
 from autotune.errors import KernelError, MeasureError
-from autotune.ir import IntImm, IterVar, ProducerLoad, Reduce, is_float
+from autotune.ir import IntImm, IterVar, ProducerLoad, Reduce, is_float, reads_in
 from autotune.ir.structure import walk
 from autotune.kernel.kernel import Argument, Kernel, KernelCall
 from autotune.measure.check.bounded_expr import Bounded, BoundedWriter
@@ -160,9 +159,7 @@ class _Loops:
     def _turn_what_is_read(self, op: ComputeOp, first: Reduce) -> None:
         """Copy the tensors whose elements along the innermost axis are far apart."""
         work = prod(_extent(a) for a in op.axis) * _terms(first)
-        for node in chain.from_iterable(walk(e) for e in (*first.sources, first.condition)):
-            if not isinstance(node, ProducerLoad):
-                continue
+        for node in reads_in(*first.sources, first.condition):
             key, shape = (node.tensor, self._moved(node)), _shape(node.tensor)
             if key[1] is None or key in self._turned or work < _COPY_FROM * prod(shape):
                 continue

@@ -76,7 +76,7 @@ class RunPool:
     """
 
     def __init__(self, most_bytes: int | None = None) -> None:
-        self._most_bytes = _memory_bytes() // _MEMORY_PART if most_bytes is None else most_bytes
+        self._most_bytes = physical_bytes() // _MEMORY_PART if most_bytes is None else most_bytes
         self._lock = threading.RLock()
         self._devices: dict[object, AnyDevices] = {}
         # The one that was used last is last.
@@ -323,5 +323,6 @@ def _give_up() -> Future[MeasureResult]:
     return future
 
 
-def _memory_bytes() -> int:
+def physical_bytes() -> int:
+    """Return the bytes of memory that this machine has."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
@@ -16,7 +15,7 @@ from autotune.measure.interfaces import Runner, takes_batches, target_of
 from autotune.measure.run.device_process import LocalDeviceProcess
 from autotune.measure.run.host_gate import HostGate
 from autotune.measure.run.one_trial import RunOptions
-from autotune.measure.run.pool import RunPlan, RunPool
+from autotune.measure.run.pool import RunPlan, RunPool, physical_bytes
 from autotune.measure.run.timing import TimingPolicy
 from autotune.measure.run.value_files import Array
 from autotune.measure.types import (
@@ -120,7 +119,7 @@ class LocalRunner(Runner):
         self.ref_input = ref_input
         self.seed = seed
         self.exclusive = exclusive
-        self.memory_bytes = _physical_bytes() if memory_bytes is None else memory_bytes
+        self.memory_bytes = physical_bytes() if memory_bytes is None else memory_bytes
         self.options = RunOptions(
             timeout_s=timeout,
             timing=fine,
@@ -260,10 +259,6 @@ class LocalRunner(Runner):
             self._batcher.stop()  # the batch at work ends with the processes
         self._pool.close()
         super().close()
-
-
-def _physical_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _fine(timing: TimingPolicy | None, **given: Any) -> TimingPolicy:

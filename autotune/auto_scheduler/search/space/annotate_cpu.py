@@ -13,6 +13,7 @@ from autotune.auto_scheduler.search.space.program import FactorSlot, Program, Sl
 from autotune.auto_scheduler.search.space.steps import Annotator
 from autotune.auto_scheduler.sketch.lanes import SHARING
 from autotune.auto_scheduler.sketch.packing import packed_dimension
+from autotune.auto_scheduler.sketch.stage_queries import is_tiled
 from autotune.auto_scheduler.states.attach_map import attached_at, attached_to
 from autotune.auto_scheduler.states.loop_state import StateObject, plain_state
 from autotune.auto_scheduler.states.loops import Annotation, ComputeAtKind, IterKind, Stage
@@ -72,11 +73,6 @@ def _computed(stage: Stage) -> bool:
 
 def _at_root(stage: Stage) -> bool:
     return stage.is_compute and stage.compute_at is ComputeAtKind.ROOT
-
-
-def is_tiled(stage: Stage) -> bool:
-    """Whether a stage has other loops than its axes."""
-    return len(stage.iters) != len(stage.op.axis) + len(stage.op.reduce_axis)
 
 
 def _copied_in_tiles(stage: Stage) -> bool:

@@ -34,7 +34,7 @@ from autotune.auto_scheduler.transform_steps import (
     StorageAlignStep,
 )
 from autotune.auto_scheduler.transform_steps.loops import PERSISTENT, TENSOR_CORE, WGMMA
-from autotune.ir.structure import walk
+from autotune.ir.structure import variables
 from autotune.te.relation import extent_of
 
 UNROLL_LIMITS = (0, 16, 64, 512, 1024)
@@ -210,7 +210,7 @@ def _row_dimension(work: Annotator, stage_id: int, target: int) -> int | None:
     data = {axis.var for axis in op.axis if (extent_of(axis) or 2) > 1}
     found = None
     for indices in reads_of(op).get(work.stage(stage_id).op, ()):
-        by_threads = [any(node in data for node in walk(index)) for index in indices]
+        by_threads = [not data.isdisjoint(variables(index)) for index in indices]
         if not by_threads or by_threads[-1] or not any(by_threads):
             return None
         last = max(i for i, each in enumerate(by_threads) if each)
