@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from autotune.utils.math import divisors
+
 # Blocks that occupy all multiprocessors of a device.
 _BLOCKS = 132
 # How far loops of sums are unrolled: the statements, and whether in the text.
@@ -68,7 +70,7 @@ def _dividing(extents: Sequence[int], tiles: Sequence[Tile]) -> list[tuple[int, 
         apart = sum(_apart(count, want) for count, want in zip(threads, wanted, strict=True))
         return _apart(math.prod(threads), math.prod(wanted)) + apart / 10
 
-    every = product(*([d for d in _divisors(part) if d <= _MOST_OF_AXIS] for part in parts))
+    every = product(*([d for d in divisors(part) if d <= _MOST_OF_AXIS] for part in parts))
     threads = min((each for each in every if math.prod(each) <= _MOST_THREADS), key=cost)
     left = [part // each for part, each in zip(parts, threads, strict=True)]
     virtual = [_largest(rest, tile.virtual) for rest, tile in zip(left, tiles, strict=True)]
@@ -77,7 +79,7 @@ def _dividing(extents: Sequence[int], tiles: Sequence[Tile]) -> list[tuple[int, 
 
 def slice_of(extent: int, wanted: int, most: int = _MOST_OF_AXIS) -> int:
     """Return the factor of an extent of the reduction that is nearest to the wanted size."""
-    return min((d for d in _divisors(extent) if d <= most), key=lambda d: _apart(d, wanted))
+    return min((d for d in divisors(extent) if d <= most), key=lambda d: _apart(d, wanted))
 
 
 def slices(
@@ -94,20 +96,15 @@ def slices(
     """
     sizes = [1] * len(extents)
     for axis in reversed(range(len(extents))):
-        for size in (d for d in _divisors(extents[axis]) if d <= most[axis]):
+        for size in (d for d in divisors(extents[axis]) if d <= most[axis]):
             if staged([*sizes[:axis], size, *sizes[axis + 1 :]]) <= _SHARED_BYTES:
                 sizes[axis] = size
     return sizes
 
 
 def _largest(extent: int, most: int) -> int:
-    return max(d for d in _divisors(extent) if d <= most)
+    return max(d for d in divisors(extent) if d <= most)
 
 
 def _apart(size: int, wanted: int) -> float:
     return abs(math.log(size / wanted))
-
-
-def _divisors(extent: int) -> list[int]:
-    small = [d for d in range(1, math.isqrt(extent) + 1) if extent % d == 0]
-    return sorted({*small, *(extent // d for d in small)})

@@ -26,6 +26,7 @@ from autotune.te.dag import post_order
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp, Operation, Tensor
+from autotune.utils.math import ceil_div
 
 # Lanes of vectors on the CPU, the best first; and elements beside them that share what is loaded.
 _LANES, _BESIDE = (16, 8, 4), (6, 4, 7, 3, 2)
@@ -365,7 +366,7 @@ def _adds_columns(op: ComputeOp) -> bool:
 
 def _ranges(results: int, length: int, columns: bool) -> int:
     """Return into how many ranges a sum is split, so that blocks fill a device."""
-    blocks = -(-results // _WARP) if columns else results
+    blocks = ceil_div(results, _WARP) if columns else results
     wanted, shortest = _COLUMN_RANGES if columns else _ROW_RANGES
     return max(1, min(wanted // blocks, length // shortest))
 

@@ -17,6 +17,7 @@ from autotune.runtime import Module
 from autotune.runtime.host.stopwatch import Stopwatch
 from autotune.runtime.timing import Clocks, Sampler
 from autotune.target import Target
+from autotune.utils.math import ceil_div
 
 Array = npt.NDArray[Any]
 
@@ -112,7 +113,7 @@ class Replayed:
         self._torch = torch
         self._sets = sets  # the graph has the addresses of their arrays, and keeps none alive
         self.input_sets = len(sets)
-        rounds = -(-_GRAPH_RUNS // len(sets))
+        rounds = ceil_div(_GRAPH_RUNS, len(sets))
         self._runs = rounds * len(sets)
         side = torch.cuda.Stream()
         self._graph = torch.cuda.CUDAGraph()
@@ -126,7 +127,7 @@ class Replayed:
 
     def sample(self, number: int) -> float:
         """Replay for ``number`` runs at least; return the seconds that ``number`` took."""
-        replays = -(-number // self._runs)
+        replays = ceil_div(number, self._runs)
         start, end = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
         for _ in range(replays):

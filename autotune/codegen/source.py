@@ -17,6 +17,7 @@ from autotune.target import Language, Limits, Target
 from autotune.target.backends import of_language, part
 from autotune.te import Schedule, Tensor
 from autotune.utils.garbage import collection_paused
+from autotune.utils.math import round_up
 
 # The limit of static shared memory; more is dynamic, requested at launch.
 _STATIC_SHARED_BYTES = 48 * 1024
@@ -179,7 +180,7 @@ class _KernelPrinter:
     def _shared_arrays(self) -> Iterator[str]:
         """Yield declarations of shared arrays: static, or carved out of one dynamic array."""
         unit = self._alignment()
-        sizes = [-(-elements_of(b) * item_bytes(b.dtype) // unit) * unit for b in self.body.shared]
+        sizes = [round_up(elements_of(b) * item_bytes(b.dtype), unit) for b in self.body.shared]
         if sum(sizes) > _STATIC_SHARED_BYTES:
             yield from self._dynamic_arrays(sizes)
             return

@@ -41,6 +41,7 @@ from autotune.ir import (
     as_expr,
 )
 from autotune.kernel.kernel import item_bytes
+from autotune.utils.math import round_up
 
 INDENT = "  "
 # The C type of loop variables and thread indices. Lowering refuses buffers that it cannot index.
@@ -230,7 +231,7 @@ class StatementPrinter:
         taken = f"malloc(sizeof({kind}) * {size})"
         if known and self.dialect.array_alignment:
             unit = self.dialect.array_alignment
-            whole = -(-known * item_bytes(buffer.dtype) // unit) * unit
+            whole = round_up(known * item_bytes(buffer.dtype), unit)
             taken = f"aligned_alloc({unit}, {whole})"
         self.line(f"{kind}* const {name} = ({kind}*){taken};")
         self.freed[-1].append(name)

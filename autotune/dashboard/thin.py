@@ -11,6 +11,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from autotune.utils.math import ceil_div
+
 Places = npt.NDArray[np.intp]
 # Of the fastest so many are always there.
 FASTEST = 200
@@ -50,7 +52,7 @@ def thin(
     if room > 0:
         # Successes and failures each at even steps: neither crowds the other out.
         for group in (rest[text[rest] < 0], rest[text[rest] >= 0]):
-            share = min(len(group), -(-room * len(group) // len(rest)))
+            share = min(len(group), ceil_div(room * len(group), len(rest)))
             kept[group[np.linspace(0, len(group) - 1, share).astype(np.intp)]] = True
     return np.flatnonzero(kept)
 

@@ -8,6 +8,8 @@ import mmap
 import numpy as np
 import numpy.typing as npt
 
+from autotune.utils.math import round_up
+
 
 class GuardedBuffer:
     """Memory with unmapped pages around it, so that a stray access is not someone else's.
@@ -19,7 +21,7 @@ class GuardedBuffer:
 
     def __init__(self, size: int, fill: int = 0xFF) -> None:
         page = mmap.PAGESIZE
-        inner = -(-max(size, 1) // page) * page
+        inner = round_up(max(size, 1), page)
         self._map = mmap.mmap(-1, inner + 2 * page)
         view = np.frombuffer(self._map, np.uint8)
         start = page + (inner - size) // 256 * 256

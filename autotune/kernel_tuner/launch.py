@@ -9,6 +9,7 @@ from numbers import Integral
 from autotune.errors import KernelError
 from autotune.interchange import Expression
 from autotune.utils.check import shown
+from autotune.utils.math import ceil_div
 
 Params = Mapping[str, object]
 # A number, an expression of parameters, or a function of them.
@@ -64,7 +65,7 @@ class LaunchRule:
     def grid(self, params: Params) -> tuple[int, ...]:
         """Return the blocks: extents over divisors, rounded up."""
         return tuple(
-            -(-extent // self._divisor(divisor, name, params))
+            ceil_div(extent, self._divisor(divisor, name, params))
             for extent, divisor, name in zip(
                 self.size(params), self.grid_div, self.names, strict=True
             )

@@ -11,6 +11,7 @@ from autotune.ir.expr import Expr, Var
 from autotune.ir.printer import Printer
 from autotune.ir.stmt import Buffer, Stmt
 from autotune.target.backends import of_language
+from autotune.utils.math import round_up
 
 Extents = tuple[int, int, int]
 # Blocks may be as many as sizes say.
@@ -56,7 +57,7 @@ class LoweredKernel:
     @property
     def shared_bytes(self) -> int:
         """Shared memory of one block, each buffer aligned to 16 bytes."""
-        return sum(-(-buffer_bytes(buffer) // 16) * 16 for buffer in self.shared)
+        return sum(round_up(buffer_bytes(buffer), 16) for buffer in self.shared)
 
     @property
     def local_bytes(self) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from autotune.graph import Value
 from autotune.graph.fuse import FusedFunction
+from autotune.utils.math import round_up
 
 ALIGNMENT = 256
 # Of what a kernel reads or writes: it may do so by vectors.
@@ -144,10 +145,6 @@ def is_done(function: FusedFunction, aliases: Aliases) -> bool:
     )
 
 
-def _align(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
-
-
 def _lives(
     functions: Sequence[FusedFunction], outside: set[Value], aliases: Aliases
 ) -> dict[Value, _LiveRange]:
@@ -158,7 +155,7 @@ def _lives(
             if root in outside:
                 continue
             first = found[root].first if root in found else step
-            found[root] = _LiveRange(root, _align(root.type.bytes), first, step)
+            found[root] = _LiveRange(root, round_up(root.type.bytes, ALIGNMENT), first, step)
     return found
 
 

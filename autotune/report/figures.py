@@ -15,6 +15,7 @@ from typing import Any
 from autotune.errors import RecordError
 from autotune.utils.escaping import visible
 from autotune.utils.files import publish
+from autotune.utils.math import ceil_div
 from autotune.utils.quantities import microseconds
 
 View = Mapping[str, Any]
@@ -143,7 +144,7 @@ def _by_value(axes: Any, view: View, at: int) -> None:
     known = sorted(costs)
     axes.plot(known, [min(costs[code]) for code in known], "-", color="C1", label="best")
     labels = knob["labels"]
-    step = -(-len(labels) // _NAMED)
+    step = ceil_div(len(labels), _NAMED)
     axes.set(yscale="log", ylabel="us", title=_cut(visible(knob["name"]), 30))
     _plain(axes.yaxis)
     axes.set_xticks(range(0, len(labels), step), [_label(one) for one in labels[::step]],
@@ -178,7 +179,7 @@ def _parallel(axes: Any, view: View, knobs: Sequence[int], good: Sequence[int]) 
     axes.set_yticks([])
     for place, at in enumerate(knobs):
         labels = view["knobs"][at]["labels"]
-        for code in range(0, len(labels), max(1, -(-len(labels) // _NAMED))):
+        for code in range(0, len(labels), max(1, ceil_div(len(labels), _NAMED))):
             axes.text(place, _height(code, view["knobs"][at]), f" {_label(labels[code])}",
                       fontsize=6, va="center")  # fmt: skip
     for height, i in ((0.0, ordered[0]), (1.0, ordered[-1])):

@@ -10,6 +10,11 @@ def ceil_div(numerator: int, denominator: int) -> int:
     return -(-numerator // denominator)
 
 
+def round_up(n: int, multiple: int) -> int:
+    """Return the smallest multiple that is not below ``n``."""
+    return ceil_div(n, multiple) * multiple
+
+
 def divisors(n: int) -> list[int]:
     """Return all positive divisors of ``n`` in ascending order."""
     small = [d for d in range(1, isqrt(n) + 1) if n % d == 0]

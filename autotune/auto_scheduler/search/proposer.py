@@ -25,6 +25,7 @@ from autotune.auto_scheduler.search.task_group import GroupMember, TaskGroup
 from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.auto_scheduler.transform_steps import TransformStep
 from autotune.cost_model import load_meanwhile
+from autotune.utils.math import ceil_div
 
 Column = npt.NDArray[np.float64]
 
@@ -215,7 +216,7 @@ class Proposer:
 
     def _drawn(self, count: int) -> list[tuple[int, Row]]:
         """Draw new rows of all programs, as many of each."""
-        share = -(-count // max(len(self.programs), 1))
+        share = ceil_div(count, max(len(self.programs), 1))
         found = [
             (at, row)
             for at, searched in enumerate(self.programs)

@@ -12,6 +12,7 @@ from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import AsyncCopy, Buffer, If, Stmt, Store
 from autotune.ir.visitor import Rewriter
 from autotune.lowering.extents import known
+from autotune.utils.math import round_up
 
 COPIED_BYTES = (4, 8, 16)
 ALIGNMENT_BYTES = 16
@@ -127,4 +128,4 @@ def padded_size(buffer: Buffer) -> int:
     """Return the elements of one slot: as many as keep the next slot aligned."""
     step = max(ALIGNMENT_BYTES * 8 // max(bits_of(buffer.dtype), 8), 1)
     size = prod(known(buffer.shape, f"slots of {buffer.name}"))
-    return -(-size // step) * step
+    return round_up(size, step)

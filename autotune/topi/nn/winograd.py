@@ -21,6 +21,7 @@ from autotune.topi.nn.window import Window, check_channels, extents
 from autotune.topi.types import OneOrTwo
 from autotune.topi.utils import static_shape
 from autotune.utils.check import Check, is_whole
+from autotune.utils.math import ceil_div
 
 Matrix = list[list[Fraction]]
 # Strides, padding and dilation.
@@ -229,7 +230,7 @@ def tiles_of(
         asks(what).whole("stride", slide.stride, most=1)
         asks(what).whole("dilation", slide.dilation, most=1)
     out = window.output(what, images)
-    rows, columns = -(-out["H"] // size), -(-out["W"] // size)
+    rows, columns = ceil_div(out["H"], size), ceil_div(out["W"], size)
     top, left = (window.slides[letter].before for letter in "HW")
     bottom = (rows - 1) * size + alpha - images["H"] - top
     right = (columns - 1) * size + alpha - images["W"] - left

@@ -19,6 +19,7 @@ from autotune.auto_scheduler.states.loop_state import StateObject, plain_state
 from autotune.auto_scheduler.states.loops import Annotation, ComputeAtKind, IterKind, Stage
 from autotune.auto_scheduler.transform_steps import PragmaStep, ReorderStep, SplitStep
 from autotune.auto_scheduler.transform_steps.loops import UNROLL
+from autotune.utils.math import round_up
 
 UNROLL_LIMITS = (0, 16, 64, 512)
 # So many vectors of a finished tile are copied in a row.
@@ -61,7 +62,7 @@ def _runs(sketch: StateObject, innermost: int) -> dict[int, Slot]:
             run = loop.iter_kind is IterKind.SPATIAL and loop.name.count("@") > 1
             extent = loop.extent or 1
             if run and all(extent % n for n in SHARING):  # one that divides needs no rounding
-                rounded = min(-(-extent // n) * n for n in SHARING)
+                rounded = min(round_up(extent, n) for n in SHARING)
                 found[number] = FactorSlot(number, rounded, len(step.lengths), innermost, True)
         state = step.apply(state)
     return found

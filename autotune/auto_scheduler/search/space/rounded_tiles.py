@@ -15,6 +15,7 @@ from autotune.auto_scheduler.sketch.warpgroups import PANEL, TILE, UNIT
 from autotune.auto_scheduler.states.loop_state import StateObject
 from autotune.auto_scheduler.transform_steps import SplitStep
 from autotune.auto_scheduler.transform_steps.loops import TENSOR_CORE, WGMMA
+from autotune.utils.math import ceil_div, round_up
 
 # How much more rows and columns may be counted as than there are.
 _LITTLE_MORE = 9 / 8
@@ -60,7 +61,7 @@ def rounded_tiles(sketch: StateObject, innermost: int) -> dict[int, Slot]:
                 number = of_root[side.split]
                 step = sketch.transform_steps[number]
                 assert isinstance(step, SplitStep)
-                rounded = _rounded(-(-extent // side.unit), side.multiple)
+                rounded = _rounded(ceil_div(extent, side.unit), side.multiple)
                 found[number] = FactorSlot(number, rounded, len(step.lengths), innermost)
     return found
 
@@ -68,7 +69,7 @@ def rounded_tiles(sketch: StateObject, innermost: int) -> dict[int, Slot]:
 def _rounded(count: int, multiple: int) -> int:
     """Return a multiple that is not less than a number, and has other divisors where it can."""
     for unit in (8, 4):
-        more = -(-count // unit) * unit
+        more = round_up(count, unit)
         if more <= count * _LITTLE_MORE and more % multiple == 0:
             return more
-    return -(-count // multiple) * multiple
+    return round_up(count, multiple)
