@@ -1,12 +1,12 @@
 """Whole networks: their search tasks, and compiling and running them."""
 
+from autotune.network.apply_history_best import ApplyHistoryBest
+from autotune.network.apply_history_best_or_sample import ApplyHistoryBestOrSample
 from autotune.network.check import NetworkCheck, check
 from autotune.network.compile import compile_network, fallback_kernel
 from autotune.network.compiled import CompiledNetwork, InstanceMemory, NetworkInstance
 from autotune.network.export import export_network, load_network
-from autotune.network.history import ApplyHistoryBest
-from autotune.network.history_choice import History
-from autotune.network.history_sampled import ApplyHistoryBestOrSample
+from autotune.network.history import History
 from autotune.network.implementations import (
     FunctionOffer,
     Implementation,

@@ -21,7 +21,7 @@ from autotune.measure import Session, measure_option
 from autotune.network.choice import RULE, Choice, same_for
 from autotune.network.compile import compile_network
 from autotune.network.compiled import CompiledNetwork, NetworkInstance
-from autotune.network.history_choice import History
+from autotune.network.history import History
 from autotune.network.layouts import pipeline_in, race_layouts
 from autotune.network.tuning.arms import Arm, Tuned, tuned_functions
 from autotune.network.tuning.budget import Budget

@@ -19,7 +19,7 @@ from autotune.auto_scheduler import (
     record_codec,
 )
 from autotune.measure import MeasureResult
-from autotune.network.history import ApplyHistoryBest, add_records
+from autotune.network.apply_history_best import ApplyHistoryBest, add_records
 from autotune.record.paths import LogPath
 from autotune.target import Target
 
