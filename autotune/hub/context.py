@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 from autotune.errors import AutotuneError
 from autotune.hub.packs import log_of, packs
 from autotune.record import ApplyHistoryBest
 from autotune.target import Target
-from autotune.task.dispatcher import Config, DispatchContext, provide_last
-from autotune.task.refusals import Attempt
+from autotune.task.dispatcher import Config, DispatchContext, Query, provide_last
 from autotune.task.workload import Workload
 
 logger = logging.getLogger("autotvm")
@@ -41,16 +41,10 @@ class PackContext(DispatchContext):
         history = self._history(target, workload)
         return None if history is None else history._query_inside(target, workload)
 
-    def _answer(
-        self,
-        target: Target | None,
-        workload: Workload | None,
-        misses: list[str],
-        attempt: Attempt | None,
-    ) -> Config | None:
+    def _answer(self, query: Query) -> Config | None:
         """Return the configuration of a pack; a workload that it has not is nothing to tell of."""
-        history = self._history(target, workload)
-        return None if history is None else history._answer(target, workload, [], attempt)
+        history = self._history(query.target, query.workload)
+        return None if history is None else history._answer(replace(query, misses=[]))
 
     def _history(
         self, target: Target | None, workload: Workload | None

@@ -19,7 +19,7 @@ from autotune.record.paths import without_password
 from autotune.record.reader import load_from_buffer, load_from_file
 from autotune.target import Target, arch_here
 from autotune.task import ConfigEntity, Task
-from autotune.task.dispatcher import Config, DispatchContext, check_config, warn_once
+from autotune.task.dispatcher import Config, DispatchContext, Query, check_config, warn_once
 from autotune.task.refusals import Attempt, Refusal, ignored
 from autotune.task.workload import Workload
 from autotune.utils.quantities import counted
@@ -149,18 +149,13 @@ class ApplyHistoryBest(DispatchContext):
     def _query_inside(self, target: Target | None, workload: Workload | None) -> Config | None:
         return self._found(target, workload, [], None)
 
-    def _answer(
-        self,
-        target: Target | None,
-        workload: Workload | None,
-        misses: list[str],
-        attempt: Attempt | None,
-    ) -> Config | None:
-        """Return the configuration; or None, after adding the reason to ``misses``."""
+    def _answer(self, query: Query) -> Config | None:
+        """Return the configuration; or None, after adding the reason to its misses."""
         said: list[str] = []
-        config = self._found(target, workload, said, attempt)
+        target, workload = query.target, query.workload
+        config = self._found(target, workload, said, query.attempt)
         if config is None:
-            misses += said or filter(None, [self.explain_miss(target, workload)])
+            query.misses.extend(said or filter(None, [self.explain_miss(target, workload)]))
         else:
             for message in said:
                 warn_once(message)

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, TypeVar, cast
 from weakref import ref
 
@@ -39,6 +40,23 @@ _stack: ContextVar[tuple[DispatchContext, ...]] = ContextVar("autotune_dispatch"
 D = TypeVar("D", bound="DispatchContext")
 # Of the whole process, and entered, by what keeps none of them alive.
 ContextsAround = tuple[int, tuple[tuple["ref[DispatchContext]", int], ...]]
+
+
+@dataclass(frozen=True)
+class Query:
+    """What contexts are asked for, one after another.
+
+    Attributes:
+        target: the target; None if unknown.
+        workload: name and arguments of the task; None for the template that is running.
+        attempt: runs the requesting template with a recorded configuration.
+        misses: why those that were asked have no answer, in words; they add to it.
+    """
+
+    target: Target | None
+    workload: Workload | None
+    attempt: Attempt | None = None
+    misses: list[str] = field(default_factory=list)
 
 
 class Spanned(Protocol):
@@ -92,9 +110,9 @@ class DispatchContext:
         """
         if workload is not None and environment.frozen():
             return cast(Config, part("autotune.lock:pinned")(target, workload, attempt))
-        misses: list[str] = []
+        query = Query(target, workload, attempt)
         for context in self._outwards():
-            config = context._answer(target, workload, misses, attempt)
+            config = context._answer(query)
             if config is not None:
                 return config
         raise AssertionError("the outermost context always answers")
@@ -108,10 +126,11 @@ class DispatchContext:
         """
         if environment.frozen():
             return cast("Config | None", part("autotune.lock:known")(target, workload))
+        query = Query(target, workload, attempt)
         for context in self._outwards():
             if isinstance(context, FallbackContext):
                 return None
-            config = context._answer(target, workload, [], attempt)
+            config = context._answer(query)
             if config is not None:
                 return config
         return None
@@ -140,17 +159,11 @@ class DispatchContext:
     def _query_inside(self, target: Target | None, workload: Workload | None) -> Config | None:
         return None
 
-    def _answer(
-        self,
-        target: Target | None,
-        workload: Workload | None,
-        misses: list[str],
-        attempt: Attempt | None,
-    ) -> Config | None:
-        """Return the configuration; or None, after adding the reason to ``misses``."""
-        config = self._query_inside(target, workload)
+    def _answer(self, query: Query) -> Config | None:
+        """Return the configuration; or None, after adding the reason to its misses."""
+        config = self._query_inside(query.target, query.workload)
         if config is None:
-            misses += filter(None, [self.explain_miss(target, workload)])
+            query.misses.extend(filter(None, [self.explain_miss(query.target, query.workload)]))
         return config
 
     def _outwards(self) -> list[DispatchContext]:
@@ -247,14 +260,9 @@ class FallbackContext(DispatchContext):
     def __init__(self) -> None:
         self.memory: dict[tuple[str, Workload], Config] = {}
 
-    def _answer(
-        self,
-        target: Target | None,
-        workload: Workload | None,
-        misses: list[str],
-        attempt: Attempt | None,
-    ) -> Config | None:
+    def _answer(self, query: Query) -> Config | None:
         """Return a fallback configuration, the same each time for the same workload."""
+        target, workload = query.target, query.workload
         if workload is None:  # get_config() outside any template: share nothing between callers
             return FallbackConfigEntity()
         key = (str(target), workload)
@@ -263,7 +271,7 @@ class FallbackContext(DispatchContext):
                 f"Cannot find config for target={target}, workload={workload}. A fallback "
                 f"configuration is used, which may bring great performance regression."
             )
-            warn_once(" ".join([message, *misses]))
+            warn_once(" ".join([message, *query.misses]))
             self.memory[key] = FallbackConfigEntity()
         return self.memory[key]
 
