@@ -63,6 +63,7 @@ from .gemm_tma_tiling import (
     TmaTiling,
     fragments,
     in_place,
+    starts_with_residual,
 )
 from .gemm_wgmma import ARCH
 
@@ -99,7 +100,7 @@ SPLIT_SUM = 4096
 TEXTS = (
     "elements.h", "epilogue.h", "operands.h", "mma.h", "pairs.h", "float_pairs.h", "barriers.h",
     "dependent_launch.h", "wgmma.h", "exp2.h", "activations.h", "tma.h", "gemm_tma.h",
-    "init_accumulators.h", "implicit_gemm_tma.h", "cluster_reduce.h",
+    "init_accumulators.h", "gemm_tma_residual.h", "implicit_gemm_tma.h", "cluster_reduce.h",
     "gemm_tma_producer.h", "gemm_tma_epilogue.h", "gemm_tma_swap_ab.h",
     "gemm_tma.cu", "gemm_tma_reduce.cu",
 )  # fmt: skip
@@ -127,6 +128,8 @@ def _is_offered(form: Form, shape: Product) -> bool:
         if shape.dtype == "int8":  # what is not K-major is the left operand
             suits = form.swapped == (not shape.transpose_b)
         return form.cluster_n == 1 and not form.cluster_reduce and suits
+    if form.swapped and form.cluster_reduce:
+        return shape.dtype in HALVES and results <= FEW_RESULTS
     if form.knob < MORE_CLUSTERS:
         return shape.dtype in HALVES or not form.cluster_reduce
     # Few rows stream the other operand, and large clusters must all run at the same time.
@@ -418,6 +421,7 @@ def _defines(tiling: TmaTiling, asked: Product) -> dict[str, int | str]:
     )  # fmt: skip
     element = {"ELEMENT": 1 + HALVES.index(shape.dtype)} if shape.dtype in HALVES else {}
     operands = _operands(shape, asked)
+    whole = bool(c["split"] == 1 or form.cluster_reduce)
     images = {}
     if isinstance(shape, Conv2dNhwc):
         images = {"IMAGES": shape.images, "TAP_RUN": implicit_gemm_tma.tap_run(shape)}
@@ -429,7 +433,8 @@ def _defines(tiling: TmaTiling, asked: Product) -> dict[str, int | str]:
         **gemm_wgmma.product_text(
             tiling.tile_n // tiling.joined, tiling.integers, tiling.left_in_registers > 0
         ),
-        **gemm_wgmma.begin_and_end(asked.epilogue, bool(c["split"] == 1 or form.cluster_reduce)),
+        **gemm_wgmma.begin_and_end(asked.epilogue, whole),
+        **({"RESIDUAL_FIRST": 1, "RESIDUAL": 0} if whole and starts_with_residual(asked) else {}),
         **(swapped_operands(shape, operands) if form.swapped else {}),
     }
 

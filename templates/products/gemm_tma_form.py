@@ -8,12 +8,14 @@ from typing import Any
 
 KNOB = "wgmma"
 # Where ranges of the knob start: these kernels, `gemm_skinny` and `gemm_unaligned`, clusters of
-# 2x2 and 4x2 blocks, split-K within a cluster, both of other clusters, and `conv2d_halo`, behind
-# which are further clusters of `gemm_unaligned`. Smaller values are other families.
+# 2x2 and 4x2 blocks, split-K within a cluster, both of other clusters, `conv2d_halo`, behind which
+# are further clusters of `gemm_unaligned`, and split-K within a cluster with swapped operands.
+# Smaller values are other families.
 FIRST, SKINNY, LARGE_CLUSTERS, CLUSTER_REDUCE, MORE_CLUSTERS, HALO = 2, 14, 19, 23, 24, 35
+SWAPPED_REDUCE = 40
 # Other clusters: blocks along M and N, of those that multicast, and of those that split K too.
 MULTICASTING = ((4, 1), (1, 2), (1, 4), (2, 4))
-REDUCING = ((2, 1), (1, 2), (2, 2))
+REDUCING, SWAPPED_REDUCING = ((2, 1), (1, 2), (2, 2)), ((1, 1), (2, 1))
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ def _forms() -> dict[int, Form]:
         CLUSTER_REDUCE: Form(0, 1, cluster_reduce=1),
         **dict(enumerate(more, MORE_CLUSTERS)),
         **{reducing + i: Form(0, m, 0, n, 1) for i, (m, n) in enumerate(REDUCING)},
+        **{SWAPPED_REDUCE + i: Form(0, m, 1, n, 1) for i, (m, n) in enumerate(SWAPPED_REDUCING)},
     }
 
 

@@ -12,7 +12,7 @@ from ..convolutions.conv2d_nhwc import AcrossGroups
 from . import gemm_wgmma
 from .gemm_mma import item_bytes
 from .gemm_shape import HALVES, TF32, Product
-from .gemm_tma_tiling import CLUSTERED, MULTIPROCESSORS, PANEL, TmaTiling, in_place
+from .gemm_tma_tiling import CLUSTERED, MULTIPROCESSORS, PANEL, TmaTiling, in_registers
 
 # Threads of a block that reduces split-K, four sums each.
 SUM_THREADS = 256
@@ -144,8 +144,8 @@ def _of_cluster_reduce(tiling: TmaTiling) -> Rules:
             "a cluster reduction not of halves",
         ),
         (
-            reduces & (not in_place(tiling.shape.epilogue)),
-            "more than a bias or a factor, and an activation, after a cluster reduction",
+            reduces & (not in_registers(tiling.shape)),
+            "more than a bias, a residual or a factor, and an activation, after a cluster reduction",
         ),
     ]
 
@@ -153,7 +153,7 @@ def _of_cluster_reduce(tiling: TmaTiling) -> Rules:
 def _of_operands(tiling: TmaTiling) -> Rules:
     """Return the rules of the layouts of operands, and of swapped ones."""
     shape, swapped = tiling.shape, tiling.form.swapped > 0
-    more = not in_place(shape.epilogue)
+    more = not in_registers(shape)
     halves = swapped & (shape.dtype in HALVES)
     multicast = tiling.form.cluster_m > 1
     return [
@@ -170,9 +170,12 @@ def _of_operands(tiling: TmaTiling) -> Rules:
         (swapped & shape.gathers & multicast, "multicast of an implicit right operand"),
         (
             halves & more,
-            "more than a bias or a factor, and an activation, after swapped operands",
+            "more than a bias, a residual or a factor, and an activation, after swapped operands",
         ),
-        (halves & (tiling.choice["split"] > 1), "split-K of swapped operands"),
+        (
+            halves & (tiling.choice["split"] > 1) & (tiling.form.cluster_reduce == 0),
+            "split-K of swapped operands by two kernels",
+        ),
     ]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 
 from autotune import Target
@@ -56,6 +57,20 @@ def in_place(epilogue: Epilogue) -> bool:
     )
 
 
+def starts_with_residual(shape: Product) -> bool:
+    """Return whether accumulators start with the residual, where blocks have whole sums."""
+    epilogue = shape.epilogue
+    return epilogue.residual and epilogue.alpha == 1 and shape.dtype in HALVES
+
+
+def in_registers(shape: Product) -> bool:
+    """Return whether nothing is loaded when results are written, if blocks have whole sums."""
+    epilogue = shape.epilogue
+    if starts_with_residual(shape):
+        epilogue = replace(epilogue, residual=False)
+    return in_place(epilogue)
+
+
 def widths(columns: int) -> list[int]:
     """Return widths of tiles in fragments: the narrowest of each number of tiles along N."""
     whole = common.ceil_div(columns, 8)
@@ -73,6 +88,9 @@ def fragments(shape: Product) -> list[int]:
         each = shape.joined * shape.filters // 8
         least = each if shape.joined > 1 else LEAST_WIDTH
         return [width for width in range(least, min(each, 32) + 1) if each % width == 0]
+    if shape.dtype in HALVES:  # blocks that share a sum divide even widths
+        every = {*widths(shape.n), *widths(shape.m)}
+        return sorted(every | {width + width % 2 for width in every})
     if shape.dtype != "int8":
         return sorted({*widths(shape.n), *widths(shape.m)})
     columns = shape.n if shape.transpose_b else shape.m  # otherwise operands are swapped
@@ -180,7 +198,7 @@ class TmaTiling:
         wide = 128 // self.result_size
         blocks = common.pick(self.form.cluster_reduce, self.choice["split"], 1)
         columns = common.ceil_div(self.tile_n, wide * blocks) * wide
-        written = common.pick(self.form.swapped, self.tile_n, columns)
+        written = common.pick(self.form.swapped, self.tile_n // blocks, columns)
         return self.result_size * self.tile_m * written
 
     @cached_property
@@ -241,7 +259,8 @@ class TmaTiling:
         """Rows of a TMA box of results."""
         if not self.form.swapped:
             return 16
-        return self.box_rows if self.form.persistent else self.tile_n
+        blocks = self.choice["split"] if self.form.cluster_reduce else 1
+        return self.box_rows if self.form.persistent else self.tile_n // blocks
 
     def fits(self, resident: int, target: Target) -> bool:
         """Return whether ``resident`` blocks fit a multiprocessor's registers and memory."""

@@ -217,7 +217,7 @@ __device__ __forceinline__ void mainloop(
     else wgmma_fence();
     const LeftOperand here = left + stage_offset(state.stage);
     const descriptor stage = descriptor_offset(STAGE_BYTES) * static_cast<descriptor>(state.stage);
-    const bool add = BIAS_FIRST || k_tile > 0;
+    const bool add = BIAS_FIRST || RESIDUAL_FIRST || k_tile > 0;
     issue_wgmmas<0, CHUNK / 2>(sum, here, right + stage, add);
     wgmma_commit();
     wgmma_wait<1>();
@@ -256,6 +256,8 @@ typedef Finished Written;
 #define INIT_ACCUMULATORS(sum) init_accumulators_swapped(sum, bias, tile.m + row + lane / 4)
 #elif BIAS_FIRST
 #define INIT_ACCUMULATORS(sum) init_accumulators(sum, bias, tile.n, lane)
+#elif RESIDUAL_FIRST
+#define INIT_ACCUMULATORS(sum) clear_accumulators(sum)
 #else
 #define INIT_ACCUMULATORS(sum)
 #endif
@@ -288,6 +290,10 @@ __device__ __forceinline__ void consume_tiles(
     const Tile tile = tile_of(at);
     Sum sum[FRAGS_M][WORDS];
     INIT_ACCUMULATORS(sum);
+#if RESIDUAL_FIRST
+    add_residual(sum, residual + static_cast<size_t>(tile.matrix) * C_M * C_N, tile.m + row + lane / 4,
+                 tile.n + lane % 4 * 2);
+#endif
     mainloop(sum, smem, state, pingpong, order, left, right, number, k_tiles, refilled(at, k_tiles));
 #if SPLIT > 1 && !CLUSTER_REDUCE
     store_partial(out, sum, at, threadIdx.x - 128);
@@ -303,12 +309,18 @@ __device__ __forceinline__ void consume_tiles(
     Sum own[FRAGS_M][WORDS / SPLIT];
     reduce_in_cluster(own, sum, smem.stages, smem.sent, threadIdx.x - 128);
     const int first = tile.n + blockIdx.z * WRITTEN_N;
+#if SWAP_AB && SMEM_EPILOGUE
+    write_swapped(out + matrix, own, tile.m + group * FRAGS_M * 64, first, lane, buffers);
+#else
 #pragma unroll
     for (int i = 0; i < FRAGS_M; ++i)
-#if SMEM_EPILOGUE
+#if SWAP_AB
+      write_across(out + matrix, own[i], tile.m + row + i * 64 + lane / 4, first + lane % 4 * 2, epilogue);
+#elif SMEM_EPILOGUE
       write_boxes(out + matrix, own[i], tile.m + row + i * 64, first, lane, buffers);
 #else
       write_pairs(out + matrix, own[i], tile.m + row + i * 64 + lane / 4, first + lane % 4 * 2, epilogue);
+#endif
 #endif
 #else
 #if SMEM_EPILOGUE

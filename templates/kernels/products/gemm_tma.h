@@ -2,6 +2,10 @@
 #ifndef CLUSTER_REDUCE
 #define CLUSTER_REDUCE 0
 #endif
+// Whether accumulators start with the residual.
+#ifndef RESIDUAL_FIRST
+#define RESIDUAL_FIRST 0
+#endif
 // Whether the operands are copies that another kernel made. The next function mostly begins by copying, too, in small
 // blocks, which may start when results are about to be written.
 #ifndef BEHIND_COPIES
@@ -55,7 +59,7 @@ constexpr int BOXES_N = (WRITTEN_N + BOX_COLUMNS - 1) / BOX_COLUMNS;
 #endif
 #if SWAP_AB
 // A warpgroup stores boxes of BOX_ROWS rows and 64 columns of C.
-constexpr int BOX_BYTES = BOX_ROWS * 128, BOXES_EACH = PERSISTENT ? 2 : FRAGS_M * TILE_N / BOX_ROWS, BOXED = GROUPS;
+constexpr int BOX_BYTES = BOX_ROWS * 128, BOXES_EACH = PERSISTENT ? 2 : FRAGS_M * WRITTEN_N / BOX_ROWS, BOXED = GROUPS;
 #else
 // A warp stores boxes of 16 rows.
 constexpr int BOX_BYTES = 16 * 128, BOXED = WARPS;
@@ -199,7 +203,7 @@ __device__ __forceinline__ SharedStorage shared_storage_of(const void* shared) {
   const unsigned stages = (shared_address(shared) + 1023) / 1024 * 1024, behind = stages + STAGES * STAGE_BYTES;
   const unsigned buffers = SMEM_EPILOGUE && !PERSISTENT ? stages + CLUSTER_REDUCE * (TILE_M * (TILE_N - WRITTEN_N) * 4) : behind, full = behind + BOXES_BYTES;
   const unsigned empty = full + STAGES * 8, pingpong_barriers = empty + STAGES * 8, groups = pingpong_barriers + CONSUMERS * 8;
-  return {stages, buffers, full, empty, pingpong_barriers, groups, groups + SWAP_AB * CONSUMERS * GROUPS * 8, pingpong_barriers + CONSUMERS * 8};
+  return {stages, buffers, full, empty, pingpong_barriers, groups, groups + SWAP_AB * CONSUMERS * GROUPS * 8, groups + SWAP_AB * CONSUMERS * GROUPS * 8};
 }
 
 // Barrier of all consumer warps of a block with one consumer; the emulator uses an mbarrier, once.

@@ -10,7 +10,7 @@ __device__ __forceinline__ void init_accumulators_swapped(float (&sum)[FRAGS_M][
 #pragma unroll
   for (int i = 0; i < FRAGS_M * 2; ++i) {
     const int m = m0 + i / 2 * 64 + i % 2 * 8;
-    const float first = m < C_N ? load_epilogue(bias + m) : 0.0f;
+    const float first = m < C_N && (SPLIT == 1 || blockIdx.z == 0) ? load_epilogue(bias + m) : 0.0f;
 #pragma unroll
     for (int j = 0; j < WORDS / 4; ++j) sum[i / 2][j * 4 + i % 2 * 2] = sum[i / 2][j * 4 + i % 2 * 2 + 1] = first;
   }
@@ -53,11 +53,11 @@ __device__ __forceinline__ void store_swapped(unsigned box, const float* quad, i
 
 #if SMEM_EPILOGUE && C_N % 8 == 0
 __device__ __forceinline__ void write_swapped(
-    Finished* __restrict__ out, float (&sum)[FRAGS_M][WORDS], int m0, int n0, int lane, EpilogueBuffers& buffers) {
+    Finished* __restrict__ out, float (&sum)[FRAGS_M][WRITTEN_N / 2], int m0, int n0, int lane, EpilogueBuffers& buffers) {
   const bool leads = threadIdx.x % 128 < 32;
 #pragma unroll
-  for (int part = 0; part < FRAGS_M * TILE_N / BOX_ROWS; ++part) {
-    const int i = part / (TILE_N / BOX_ROWS), first = part % (TILE_N / BOX_ROWS) * BOX_ROWS;
+  for (int part = 0; part < FRAGS_M * WRITTEN_N / BOX_ROWS; ++part) {
+    const int i = part / (WRITTEN_N / BOX_ROWS), first = part % (WRITTEN_N / BOX_ROWS) * BOX_ROWS;
     const unsigned box = buffers.at + buffers.next * BOX_BYTES;
     if (PERSISTENT) {
       if (leads && elect_one()) tma_store_wait<1>();

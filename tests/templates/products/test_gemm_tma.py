@@ -25,6 +25,8 @@ REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=
 BIAS = Epilogue(bias=True, activation="silu")
 GELU = Epilogue(bias=True, activation="gelu")
 FACTOR = Epilogue(alpha=0.125)
+ADDED = Epilogue(residual=True, activation="relu")
+BOTH = Epilogue(bias=True, residual=True, affine=True, activation="gelu")
 SWAPPED, JOINED = gemm_tma.Form(0, 1, 1), gemm_tma.Form(0, 1, cluster_reduce=1)
 CHOICE = {
     "wgmma": 2, "warps_m": 4, "warps_n": 1, "frags_m": 1, "frags_n": 8, "chunk": 64, "stages": 2,
@@ -123,6 +125,26 @@ PRODUCTS = {
     "bias-split": (
         Gemm(70, 96, 264, "float16", 1, False, True, "", BIAS),
         {"frags_n": 6, "stages": 3, "split": 2},
+    ),
+    "residual-first": (
+        Gemm(70, 328, 136, "float16", 2, False, True, "", ADDED),
+        {"wgmma": 6, "frags_n": 11, "stages": 3},
+    ),
+    "residual-and-bias-first": (
+        Gemm(70, 91, 136, "bfloat16", 1, False, True, "", BOTH),
+        {"frags_n": 6, "frags_m": 2},
+    ),
+    "residual-split": (
+        Gemm(70, 96, 264, "float16", 1, False, True, "", ADDED),
+        {"frags_n": 6, "stages": 3, "split": 2},
+    ),
+    "swapped-residual": (
+        Gemm(77, 264, 136, "bfloat16", 2, False, True, "", ADDED),
+        {"wgmma": SWAPPED.knob, "frags_n": 10},
+    ),
+    "swapped-odd-residual": (
+        Gemm(77, 91, 136, "float16", 1, False, True, "", ADDED),
+        {"wgmma": SWAPPED.knob, "frags_n": 10},
     ),
     "swapped": (Gemm(66, 208, 72, "float16"), {"wgmma": SWAPPED.knob, "frags_n": 9}),
     "swapped-batch": (
