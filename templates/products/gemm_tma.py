@@ -422,6 +422,8 @@ def _defines(tiling: TmaTiling, asked: Product) -> dict[str, int | str]:
     element = {"ELEMENT": 1 + HALVES.index(shape.dtype)} if shape.dtype in HALVES else {}
     operands = _operands(shape, asked)
     whole = bool(c["split"] == 1 or form.cluster_reduce)
+    # Persistent kernels that can load a residual behind the sums do so.
+    added = whole and starts_with_residual(asked) and (form.swapped or not form.persistent)
     images = {}
     if isinstance(shape, Conv2dNhwc):
         images = {"IMAGES": shape.images, "TAP_RUN": implicit_gemm_tma.tap_run(shape)}
@@ -434,7 +436,7 @@ def _defines(tiling: TmaTiling, asked: Product) -> dict[str, int | str]:
             tiling.tile_n // tiling.joined, tiling.integers, tiling.left_in_registers > 0
         ),
         **gemm_wgmma.begin_and_end(asked.epilogue, whole),
-        **({"RESIDUAL_FIRST": 1, "RESIDUAL": 0} if whole and starts_with_residual(asked) else {}),
+        **({"RESIDUAL_FIRST": 1, "RESIDUAL": 0} if added else {}),
         **(swapped_operands(shape, operands) if form.swapped else {}),
     }
 

@@ -8,6 +8,7 @@ from autotune import Target
 
 from .. import common
 from ..epilogue import Epilogue
+from .gemm_mma import item_bytes
 from .gemm_shape import HALVES, Product
 from .gemm_tma_tiling import MULTIPROCESSORS, PANEL, WIDE, TmaTiling
 
@@ -21,6 +22,12 @@ SHORT_SUM_OF_INTEGERS = 512
 SHOWN_INTEGERS, SWAPPED_INTEGERS = 0.17, 0.12
 # Extent of K up to which that was timed.
 SHOWN_SUM = 1024
+# Cycles of a result that persistent kernels take longer with swapped operands, stored by two boxes
+# in turn: 3200 took an H200 111.6 us so, and 102.5 otherwise, and 2304x3712x1664 45.3 and 40.
+SWAPPED_STORES = 0.2
+# Bytes of partial sums that a multiprocessor moves in a cycle, and where the operands are so large
+# that they do not stay in the L2 cache, which these share.
+SUMS, FAR_SUMS, NEAR_BYTES = 9.9, 3.0, 40 * 2**20
 # By how much longer products take if a left operand of 64 rows comes from registers.
 REGISTERS_ALONE = 0.5
 
@@ -60,7 +67,7 @@ def estimate(
     ends = PROLOGUE + writing
     # A second kernel is launched, reads partial sums from the L2 cache and stores results.
     reducing = ((split > 1) & (form.cluster_reduce == 0)) * (
-        2500 + 4 * (split + 1) * tiling.part_size / (9.9 * sms)
+        2500 + 4 * (split + 1) * tiling.part_size / (_sums_rate(shape) * sms)
     )
     # Persistent blocks have one prologue. With ping-pong one warpgroup multiplies during the
     # epilogue of the other; what the fit to 16-bit floats has for that counts a prologue a tile.
@@ -76,14 +83,22 @@ def estimate(
     return cluster_sync + steps * one + once + reducing
 
 
+def _sums_rate(shape: Product) -> float:
+    """Return the bytes of partial sums that a multiprocessor moves in a cycle."""
+    of_b = shape.batch * shape.n * shape.k * item_bytes(shape)
+    return FAR_SUMS if of_b > NEAR_BYTES and shape.dtype in HALVES else SUMS
+
+
 def _cluster_factor(tiling: TmaTiling) -> float:
     """Return how much longer the K tiles of a block take because of the others of its cluster."""
     form, split = tiling.form, tiling.choice["split"]
     sharing = form.cluster_m * form.cluster_n
-    # Those that read other ranges of K make it slower if they share nothing, or are many. The
-    # cause was not found.
+    # Those that read other ranges of K make it slower if they share nothing, or are many: more so
+    # with swapped operands, and with wide tiles of these: 155x872x4224 took an H200 8.8 us in such
+    # clusters by tiles of 64x96 with four ranges, and 7.6 by others. The cause was not found.
     partial = tiling.n % tiling.tile_n > 0
-    several = 0.15 * (sharing > 1) * (split > 2)
+    several = (0.15 + 0.1 * form.swapped) * (sharing > 1) * (split > 2)
+    several = several + 0.2 * form.swapped * (split > 2) * (tiling.tile_n > PANEL)
     reducing = 0.04 + several + 0.4 * (sharing == 1) + 0.05 * partial
     factor: float = 1 + form.cluster_reduce * reducing
     if tiling.shape.dtype not in HALVES:
@@ -112,6 +127,8 @@ def _writing_cycles(tiling: TmaTiling, strips: bool) -> float:
     each += (
         0.1 * swapped * tiling.smem_epilogue * tiling.form.persistent * (32 / tiling.box_rows - 1)
     )
+    boxes = swapped * tiling.smem_epilogue * tiling.form.persistent
+    each += SWAPPED_STORES * boxes * (not tiling.integers)
     # A warpgroup alone waits for its stores, where no other one multiplies meanwhile: 181 of
     # 87x224x56 nt took 6.8 us by tiles of 128x112 of one, and 5.6 of two (one H100).
     each += 0.045 * (tiling.form.schedule == 1) * (tiling.tile_warpgroups == 1)

@@ -145,7 +145,7 @@ def _of_cluster_reduce(tiling: TmaTiling) -> Rules:
         ),
         (
             reduces & (not in_registers(tiling.shape)),
-            "more than a bias, a residual or a factor, and an activation, after a cluster reduction",
+            "more than a bias, residual or factor, and an activation, after a cluster reduction",
         ),
     ]
 
@@ -170,7 +170,7 @@ def _of_operands(tiling: TmaTiling) -> Rules:
         (swapped & shape.gathers & multicast, "multicast of an implicit right operand"),
         (
             halves & more,
-            "more than a bias, a residual or a factor, and an activation, after swapped operands",
+            "more than a bias, residual or factor, and an activation, after swapped operands",
         ),
         (
             halves & (tiling.choice["split"] > 1) & (tiling.form.cluster_reduce == 0),

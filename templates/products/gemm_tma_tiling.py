@@ -165,10 +165,13 @@ class TmaTiling:
         line = 2 * PANEL if self.integers else self.panel
         a_lines = 1 + STRADDLED * (1 - math.gcd(shape.a_run * self.joined, line) / line)
         b_lines = 1 + STRADDLED * (1 - math.gcd(shape.b_run, line) / line)
-        left = common.pick(swapped, b_lines, a_lines) * self.tile_m / self.form.cluster_n
+        # Rows beyond an operand are not read.
+        rows = common.smaller(self.tile_m, self.m)
+        columns = common.smaller(self.b_columns, self.n + -self.n % self.right_unit)
+        left = common.pick(swapped, b_lines, a_lines) * rows / self.form.cluster_n
         right = common.pick(swapped, a_lines, b_lines)
         partial = self.right_mn_major * (self.tile_n % PANEL > 0)
-        right = common.larger(right, 1 + PARTIAL * partial) * self.b_columns / self.joined
+        right = common.larger(right, 1 + PARTIAL * partial) * columns / self.joined
         return self.item * self.choice["chunk"] * (left + right / self.form.cluster_m)
 
     @cached_property

@@ -181,14 +181,6 @@ __device__ __forceinline__ int refilled(unsigned at, int k_tiles) {
   return k_tiles - STAGES + static_cast<int>(tiles < STAGES ? tiles : STAGES) * k_tiles;
 }
 
-// Returns the rank in the cluster of the number-th block with which this one exchanges operands: its column, then its
-// row.
-__device__ __forceinline__ unsigned multicast_peer(unsigned number) {
-  const unsigned down = down_in_cluster(blockIdx.x), across = across_in_cluster(blockIdx.x), first = first_of_range();
-  if (CLUSTER_N == 1 || number < CLUSTER_M) return first + across * CLUSTER_M + number;
-  return first + (number - CLUSTER_M + (number - CLUSTER_M >= across)) * CLUSTER_M + down;
-}
-
 // Releases a stage to the producers that fill it; k_tile is -1 before the first. Where it is not refilled, only the
 // epilogue of this block may wait for it.
 __device__ __forceinline__ void release_stage(const SharedStorage& smem, int stage, int k_tile, int refills) {

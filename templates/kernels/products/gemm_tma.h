@@ -40,6 +40,11 @@ constexpr int BLOCKS_N = (COLUMNS_OF_TILES + CLUSTER_N - 1) / CLUSTER_N * CLUSTE
 constexpr int CLUSTER_BLOCKS = CLUSTER_M * CLUSTER_N, CLUSTERS_M = BLOCKS_M / CLUSTER_M, CLUSTERS_N = BLOCKS_N / CLUSTER_N;
 // Blocks that load what a block multiplies, itself included.
 constexpr int MULTICAST_PEERS = CLUSTER_M + CLUSTER_N - 1;
+// Whether blocks exchange operands along rows and columns of a cluster. Then some blocks exchange none, but both do with a
+// third, and how far one is ahead of another is not bounded by what it releases: one that expects no bytes of a block, as
+// it has no rows or columns or the loads of a K tile are of others, might release a stage for the next time before that
+// block counted all releases for this time. So all producers say, too, that they refill it.
+constexpr bool CROSSED = CLUSTER_M > 1 && CLUSTER_N > 1;
 constexpr unsigned TILES = static_cast<unsigned>(BLOCKS_M) * BLOCKS_N * BATCH;
 constexpr int ALL_K_TILES = (K + CHUNK - 1) / CHUNK, K_TILES = (ALL_K_TILES + SPLIT - 1) / SPLIT;
 // Columns contiguous across K come in whole panels, of which the last may extend into the next tile.
@@ -172,6 +177,14 @@ __device__ __forceinline__ int across_in_cluster(unsigned number) { return numbe
 
 // The rank in the cluster of the first block with this one's range of K: split-K within a cluster has all ranges in it.
 __device__ __forceinline__ unsigned first_of_range() { return CLUSTER_REDUCE ? blockIdx.z * CLUSTER_BLOCKS : 0; }
+
+// Returns the rank in the cluster of the number-th block with which this one exchanges operands: its column, then its
+// row.
+__device__ __forceinline__ unsigned multicast_peer(unsigned number) {
+  const unsigned down = down_in_cluster(blockIdx.x), across = across_in_cluster(blockIdx.x), first = first_of_range();
+  if (CLUSTER_N == 1 || number < CLUSTER_M) return first + across * CLUSTER_M + number;
+  return first + (number - CLUSTER_M + (number - CLUSTER_M >= across)) * CLUSTER_M + down;
+}
 
 // Rasterisation: clusters run in bands of BAND tiles along M, so that concurrent tiles share rows and columns of the
 // operands in the L2 cache.

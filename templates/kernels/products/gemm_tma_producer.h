@@ -141,7 +141,7 @@ constexpr int PROLOGUE = 1;
 // Initialises the `full` barriers.
 __device__ __forceinline__ void init_full_barriers(const SharedStorage& smem) {
 #pragma unroll
-  for (int stage = 0; stage < STAGES; ++stage) barrier_init(smem.full + stage * 8, 1);
+  for (int stage = 0; stage < STAGES; ++stage) barrier_init(smem.full + stage * 8, CROSSED ? MULTICAST_PEERS + 1 : 1);
   fence_mbarrier_init();
 }
 
@@ -197,6 +197,13 @@ __device__ __forceinline__ void produce_prologue(const SharedStorage& smem, cons
   }
 }
 
+// Says that this block loads its part of a K tile to the blocks that wait for it.
+__device__ __forceinline__ void announce_refill(const SharedStorage& smem, int stage) {
+  if (!CROSSED) return;
+  const unsigned lane = threadIdx.x % 32;
+  cluster_barrier_arrive<MULTICAST_PEERS>(smem.full + stage * 8, multicast_peer(lane), lane < MULTICAST_PEERS);
+}
+
 // Main loop of the producer warp; its elected thread issues the loads.
 __device__ __forceinline__ void produce_tiles(const SharedStorage& smem, const Sources& from) {
   const int k_tiles = k_tiles_here();
@@ -205,6 +212,7 @@ __device__ __forceinline__ void produce_tiles(const SharedStorage& smem, const S
   producer.state.skip(prologue);
   wait_on_dependent_grids();
   int k_tile = prologue;
+  for (int stage = 0; stage < prologue; ++stage) announce_refill(smem, stage);
 #pragma unroll 1
   for (unsigned number = blockIdx.x; number < TILES; number += gridDim.x) {
     const Tile tile = tile_of(number);
@@ -213,6 +221,7 @@ __device__ __forceinline__ void produce_tiles(const SharedStorage& smem, const S
       barrier_wait(smem.empty + producer.state.stage * 8, producer.state.parity);
       if (elect_one()) producer.begin<true>(tile, blockIdx.z * K_TILES + k_tile);
       __syncwarp();
+      announce_refill(smem, producer.state.stage);
       producer.state.next();
     }
     k_tile = 0;

@@ -132,7 +132,11 @@ def test_large_clusters_are_offered_where_all_can_run_at_the_same_time(shape, fo
 @pytest.mark.parametrize(
     ("epilogue", "split", "message"),
     [
-        (REST, 1, "more than a bias, a residual or a factor, and an activation, after swapped operands"),
+        (
+            REST,
+            1,
+            "more than a bias, residual or factor, and an activation, after swapped operands",
+        ),
         (BIAS, 2, "split-K of swapped operands by two kernels"),
     ],
     ids=["residual", "split"],
