@@ -21,11 +21,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import lru_cache, partial
-from itertools import product
 
 from autotune import SourceKernel, Target, call
 
-from .. import common
+from .. import choices, common
 from ..products.gemm_wgmma import ARCH, has_wgmma
 from . import conv2d_cuda
 from .conv2d_shape import Conv2d
@@ -101,7 +100,7 @@ class PiecesTiling:
         """Blocks that fit on a multiprocessor."""
         by_registers = REGISTERS // (self.registers * self.threads)
         by_memory = SHARED_BYTES // (self.shared_bytes + 1024)
-        return max(1, min(by_registers, by_memory))
+        return common.larger(1, common.smaller(by_registers, by_memory))
 
     @property
     def straddles(self) -> bool:
@@ -148,6 +147,7 @@ class PiecesTiling:
         return {**knobs, **s.epilogue.texts(), "GROUP_CELLS": cells, "GROUP_TAPS": taps}
 
 
+@lru_cache(maxsize=1024)
 def tiled(shape: Conv2d) -> Conv2d:
     """Return the shape for tiling: images of pointwise layers have rows of a tile's width.
 
@@ -195,21 +195,26 @@ def candidates(shape: Conv2d) -> dict[str, list[int]]:
 
 def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run or is sure to be slow, or None."""
+    return common.first_broken(_rules(choice, shape, target))
+
+
+def _rules(choice: Mapping[str, int], shape: Conv2d, target: Target) -> list[tuple[bool, str]]:
+    """Return the rules of `violation`; choices may be arrays of them."""
     tiling, c = PiecesTiling(shape, choice), choice
     workers = c["split"] * c["slices"]
-    rules = [
+    return [
         *common.limit_rules(tiling, target.limits),
         (c["stages"] > tiling.k_tiles, "more stages than K tiles"),
         ((c["stages"] == 1) & (tiling.k_tiles > 1), "no stage to prefetch"),
         ((workers - 1) * tiling.k_tiles * tiling.chunk >= tiling.shape.ci, "an empty range"),
         (tiling.steps > 32, "too long when unrolled"),
     ]
-    return common.first_broken(rules)
 
 
 def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
-    """Return a rough number of cycles: loads, products, reductions, and the launch.
+    """Return a rough number of cycles; choices may be arrays of them.
 
+    They are those of loads, products, reductions, and the launch.
     Its constants were fitted to 518 configurations of eleven layers timed on an H200: its order
     agrees with the measured one of each (rank correlations 0.67 to 0.97).
     """
@@ -217,25 +222,26 @@ def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
     several = c["split"] > 1
     count, blocks = common.multiprocessors(target), math.prod(tiling.tiles)
     # A cluster stays within one GPC, which cannot always be filled with clusters.
-    capacity = tiling.resident * (count - (4 * c["split"] if c["split"] > 2 else 0))
+    capacity = tiling.resident * (count - 4 * c["split"] * (c["split"] > 2))
     waves = common.ceil_div(blocks, capacity)
-    blocks_here = min(tiling.resident, common.ceil_div(blocks, count))
+    blocks_here = common.smaller(tiling.resident, common.ceil_div(blocks, count))
     together = blocks_here * c["slices"]
     # The first K tiles are exposed: 51 bytes a cycle per multiprocessor, 6400 in all.
     bytes_read = 4 * (
         TILE_CO * tiling.chunk * tiling.shape.taps + 8 * tiling.cells * tiling.eights
     )
-    at_once = min(blocks, capacity) * c["slices"]
-    copies = bytes_read * max(together / 51, at_once / 6400)
+    at_once = common.smaller(blocks, capacity) * c["slices"]
+    copies = bytes_read * common.larger(together / 51, at_once / 6400)
     # Splitting filters takes one warpgroup longer than the products of few rows.
     step = 24 * c["rows"]
-    alone = tiling.k_tiles * (tiling.steps * max(step, 370) + 1400) - 1400
-    products = max(alone, tiling.k_tiles * together * tiling.steps * step)
+    alone = tiling.k_tiles * (tiling.steps * common.larger(step, 370) + 1400) - 1400
+    products = common.larger(alone, tiling.k_tiles * together * tiling.steps * step)
     windows = 310 * common.ceil_div(tiling.eights * tiling.cells, THREADS)
     reducing = 530.0 * (c["slices"] > 1) + (1230 + 50 * c["rows"] * blocks_here) * several
-    writing = 200 + 35 * c["rows"] / c["slices"] * (not several)
-    work = copies + max(products, (tiling.k_tiles - 1) * copies) + windows
-    return 3800 + waves * (800 + work + reducing + writing)
+    writing = 200 + 35 * c["rows"] / c["slices"] * (c["split"] == 1)
+    work = copies + common.larger(products, (tiling.k_tiles - 1) * copies) + windows
+    cycles: float = 3800 + waves * (800 + work + reducing + writing)
+    return cycles
 
 
 def cycles(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
@@ -278,11 +284,11 @@ def cycles(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
 
 def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best by estimate."""
-    options = candidates(shape)
-    every = (dict(zip(options, each, strict=True)) for each in product(*options.values()))
-    first = {name: values[0] for name, values in options.items()}
-    valid = (choice for choice in every if not violation(shape, choice, target))
-    return min(valid, key=partial(estimate, shape, target=target), default=first)
+    return choices.best_of_all(
+        candidates(shape),
+        partial(_rules, shape=shape, target=target),
+        partial(estimate, shape, target=target),
+    )
 
 
 def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
