@@ -72,7 +72,8 @@ class FusedTiling:
         self.left_along_k = common.pick(c["swapped"], along_k[1], along_k[0])
         self.right_along_k = common.pick(c["swapped"], along_k[0], along_k[1])
         self.run = common.widest(shape.k) if any(along_k) else 4
-        self.left_run = common.pick(self.left_along_k, self.run, 1 + (self.rows % 2 == 0))
+        pairs = (self.rows % 2 == 0) & (not shape.b_apart)
+        self.left_run = common.pick(self.left_along_k, self.run, 1 + pairs)
         self.right_run = 1 + self.right_along_k * (self.run > 1)
 
     @property

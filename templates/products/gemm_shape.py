@@ -168,6 +168,11 @@ class Gemm:
         return False
 
     @property
+    def b_apart(self) -> bool:
+        """Whether neighbours along a row of b lie apart in memory (`conv2d_pointwise`)."""
+        return False
+
+    @property
     def flop(self) -> int:
         """Multiplications and additions."""
         return 2 * self.batch * self.m * self.n * self.k

@@ -17,9 +17,21 @@ constexpr int CHUNK = 32, WORDS = TILE_N / 2, TILE_M = GROUPS * 64, PRODUCERS = 
 constexpr int COLUMN_CELLS = CHUNK / 8, PITCH = TILE_N + 2, STAGE_BYTES = 3 * COLUMN_CELLS * PITCH * 16;
 constexpr int PIECE_BYTES = COLUMN_CELLS * PITCH * 16;
 constexpr int ALL_K_TILES = (K + CHUNK - 1) / CHUNK;
-// Distances in memory of neighbours along K, and of rows of the left and columns of the right operand.
-constexpr long long LEFT_STEP = LEFT_ALONG_K ? 1 : LEFT_EXTENT, LEFT_ROW = LEFT_ALONG_K ? K : 1;
-constexpr long long RIGHT_STEP = RIGHT_ALONG_K ? 1 : RIGHT_EXTENT, RIGHT_ROW = RIGHT_ALONG_K ? K : 1;
+// With SUBSAMPLED, B is an image stored as [K, IH, IW] of which every SY-th row and every SX-th column is multiplied.
+#ifndef SUBSAMPLED
+#define SUBSAMPLED 0
+#define IMAGE 0
+#define PIXEL(column) (column)
+#else
+#define IMAGE (IH * IW)
+#define PIXEL(column) ((column) / OW * SY * IW + (column) % OW * SX)
+#endif
+constexpr bool LEFT_SAMPLED = SUBSAMPLED && SWAPPED, RIGHT_SAMPLED = SUBSAMPLED && !SWAPPED;
+// Distances in memory of neighbours along K.
+constexpr long long LEFT_STEP = LEFT_ALONG_K ? 1 : LEFT_SAMPLED ? IMAGE : LEFT_EXTENT;
+constexpr long long RIGHT_STEP = RIGHT_ALONG_K ? 1 : RIGHT_SAMPLED ? IMAGE : RIGHT_EXTENT;
+// Whether two neighbouring rows of the left operand are loaded at once.
+constexpr bool PAIRS_OF_ROWS = !LEFT_ALONG_K && !LEFT_SAMPLED && LEFT_EXTENT % 2 == 0;
 // Cells of a producer thread in a K tile, and how many K tiles it loads ahead.
 constexpr int CELLS = (COLUMN_CELLS * TILE_N + PRODUCERS - 1) / PRODUCERS;
 constexpr int RIGHT_AHEAD = CELLS == 1 ? 3 : CELLS == 2 ? 2 : 1;
@@ -35,6 +47,17 @@ DEFINE_RS_WGMMA(issue_part, ", 0", OWN_COLUMNS, WORDS, OWN_NAMES, OWN_SUMS, OWN_
 __device__ __forceinline__ constexpr int along_k(int quarter, int i) { return i / RUN * 4 * RUN + quarter * RUN + i % RUN; }
 
 __device__ __forceinline__ int clamped(int index, int extent) { return index < extent ? index : extent - 1; }
+
+// Where a row of the left operand begins, and a column of the right one; behind the last one it is the last one.
+__device__ __forceinline__ long long left_row(int row) {
+  const int existing = clamped(row, LEFT_EXTENT);
+  return LEFT_SAMPLED ? PIXEL(existing) : existing * (LEFT_ALONG_K ? static_cast<long long>(K) : 1);
+}
+
+__device__ __forceinline__ long long right_column(int column) {
+  const int existing = clamped(column, RIGHT_EXTENT);
+  return RIGHT_SAMPLED ? PIXEL(existing) : existing * (RIGHT_ALONG_K ? static_cast<long long>(K) : 1);
+}
 
 // State of the pipeline: the current stage, and the phase parity, which flips each time around.
 struct PipelineState {
@@ -85,7 +108,7 @@ struct LeftSource {
   __device__ __forceinline__ void load_part(LeftTile& x, int k_tile) const {
     const long long at = static_cast<long long>(k_tile) * CHUNK * LEFT_STEP;
     const int exist = K - k_tile * CHUNK - quarter * RUN;
-    if (!LEFT_ALONG_K && LEFT_EXTENT % 2 == 0) {
+    if (PAIRS_OF_ROWS) {
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
         float two[2];
@@ -162,8 +185,7 @@ __device__ __forceinline__ void multiply_fmaf(
     const float upper = left.row[0][at], lower = left.row[1][at];
 #pragma unroll
     for (int i = 0; i < WORDS / 2; ++i) {
-      const int column = clamped(right.n + i / 2 * 8 + i % 2, RIGHT_EXTENT);
-      const float other = right.matrix[column * RIGHT_ROW + k * RIGHT_STEP];
+      const float other = right.matrix[right_column(right.n + i / 2 * 8 + i % 2) + k * RIGHT_STEP];
       float* const sums = total + i / 2 * 4 + i % 2;
       sums[0] = fmaf(upper, other, sums[0]);
       sums[2] = fmaf(lower, other, sums[2]);
@@ -227,7 +249,7 @@ struct CellSource {
       const int cell = RIGHT_ALONG_K ? number % COLUMN_CELLS : number / TILE_N;
       place[i] = number < COLUMN_CELLS * TILE_N ? cell * PITCH + column : -1;
       k[i] = along_k(0, 2 * cell);
-      from[i] = right + clamped(n0 + column, RIGHT_EXTENT) * RIGHT_ROW + k[i] * RIGHT_STEP;
+      from[i] = right + right_column(n0 + column) + k[i] * RIGHT_STEP;
     }
   }
 
@@ -391,7 +413,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm_bf16x3_fuse
     const int existing = row < last ? row : last;
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      source.row[half] = left + clamped(existing + half, LEFT_EXTENT) * LEFT_ROW + source.quarter * RUN * LEFT_STEP;
+      source.row[half] = left + left_row(existing + half) + source.quarter * RUN * LEFT_STEP;
     float total[WORDS];
     consume(total, smem, source, {right, column}, range);
     if (SPLIT > 1) launch_dependent_grids();

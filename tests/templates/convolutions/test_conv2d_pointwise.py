@@ -18,7 +18,8 @@ FEW_FILTERS = (2, 123, 123, 32, 346, 1, 1, 1, 0, True, True, True)
 
 
 def points(n, h, w, co, ci, **rest):
-    return Conv2d(n, h, w, co, ci, 1, 1, (1, 1), (0, 0), **{"bias": True, "relu": False} | rest)
+    given = {"stride": (1, 1), "padding": (0, 0), "bias": True, "relu": False} | rest
+    return Conv2d(n, h, w, co, ci, 1, 1, **given)
 
 
 LAYERS = {
@@ -26,6 +27,8 @@ LAYERS = {
     "even": (points(1, 8, 10, 33, 40, affine=True, relu=True), {"tile_n": 40}),
     "swapped": (points(3, 5, 13, 20, 70, residual=True), {"swapped": 1}),
     "split": (points(2, 6, 11, 20, 200, shift=True), {"swapped": 1, "split": 3}),
+    "stride": (points(2, 10, 11, 22, 37, stride=(3, 2)), {}),
+    "stride, swapped": (points(2, 9, 14, 20, 70, stride=(2, 3)), {"swapped": 1}),
 }
 
 
@@ -44,12 +47,11 @@ def test_results_have_the_epilogue_of_their_channel(name, tmp_path):
     "shape",
     [
         points(1, 8, 8, 64, 64, kept=True),
-        Conv2d(1, 8, 8, 64, 64, 1, 1, (2, 2), (0, 0), True, False),
         Conv2d(1, 8, 8, 64, 64, 1, 1, (1, 1), (1, 1), True, False),
         Conv2d(1, 8, 8, 64, 64, 1, 1, (1, 1), (0, 0), True, False, groups=2),
         Conv2d(1, 8, 8, 64, 64, 1, 3, (1, 1), (0, 1), True, False),
     ],
-    ids=["kept", "stride", "padding", "groups", "taps"],
+    ids=["kept", "padding", "groups", "taps"],
 )
 def test_other_convolutions_are_none_of_these(shape):
     assert not conv2d_pointwise.offered(shape, HOPPER)
