@@ -81,7 +81,17 @@ def violation(shape: Elementwise, choice: Mapping[str, int], target: Target) -> 
 
 
 def default_choice(shape: Elementwise, target: Target) -> dict[str, int]:
-    """Return a good guess: 16-byte loads, two of each operand in flight."""
-    options = candidates(shape)
-    choice = {"threads": 256, "vec": max(options["vec"]), "unroll": 2}
-    return choice if violation(shape, choice, target) is None else choice | {"unroll": 1}
+    """Return a good guess: 16-byte loads, two of each operand in flight.
+
+    Small arrays are divided among all multiprocessors first, as a thread that computes its
+    elements one after another takes longer than a load.
+    """
+    options, count = candidates(shape), common.multiprocessors(target)
+    wide = max(options["vec"])
+    works = [(wide, 2), *((vec, 1) for vec in sorted(options["vec"], reverse=True))]
+    every = [{"threads": 256, "vec": vec, "unroll": unroll} for vec, unroll in works]
+    valid = [one for one in every if violation(shape, one, target) is None]
+    filling = (
+        one for one in valid if shape.outputs > 512 * one["vec"] * one["unroll"] * count
+    )
+    return next(filling, valid[-1])
