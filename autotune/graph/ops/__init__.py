@@ -84,8 +84,11 @@ from autotune.graph.ops.pool import (
     Pool2d,
 )
 from autotune.graph.ops.quantise import Dequantize, Quantize
-from autotune.graph.ops.quantised_layers import QuantisedConv2d, QuantisedDense
+from autotune.graph.ops.quantised_add import QuantisedAdd
+from autotune.graph.ops.quantised_layers import QuantisedConv2d, QuantisedDense, QuantisedLayer
+from autotune.graph.ops.quantised_pool import QuantisedGlobalAvgPool2d
 from autotune.graph.ops.reduce import Argmax, Argmin, Max, Mean, Min, Prod, Reduction, Sum
+from autotune.graph.ops.requantise import Requantised
 from autotune.graph.ops.scan import Cumsum
 from autotune.graph.ops.shape import (
     BatchFlatten,
@@ -187,11 +190,15 @@ __all__ = [
     "Power",
     "Prelu",
     "Prod",
+    "QuantisedAdd",
     "QuantisedConv2d",
     "QuantisedDense",
+    "QuantisedGlobalAvgPool2d",
+    "QuantisedLayer",
     "Quantize",
     "Reduction",
     "Relu",
+    "Requantised",
     "Reshape",
     "RightShift",
     "RmsNorm",

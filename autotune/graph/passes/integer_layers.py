@@ -10,7 +10,6 @@ It grows from the layer on: each operator behind it that the kernel can do becom
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,14 +17,12 @@ from autotune.graph import ops
 from autotune.graph.graph import Graph
 from autotune.graph.operator import Operator
 from autotune.graph.passes.composing import GraphReader, Matched, Serves, rewritten
-from autotune.graph.passes.fold_constant import folded
 from autotune.graph.passes.fold_scale import vector_axis
+from autotune.graph.passes.integer_between import average, concatenated, residual
+from autotune.graph.passes.whole_numbers import chooses, is_by_integers, whole_data, whole_weight
 from autotune.graph.types import Array, TensorType
 from autotune.graph.value import Constant, Node, Result, Value, apply
 
-_LAYERS = (ops.QuantisedConv2d, ops.QuantisedDense)
-_MOVES = (ops.Reshape, ops.Transpose, ops.StridedSlice, ops.BatchFlatten, ops.ExpandDims,
-          ops.Squeeze)  # fmt: skip
 Layer = ops.QuantisedConv2d | ops.QuantisedDense
 
 
@@ -38,82 +35,17 @@ def integer_layers(graph: Graph, serves: Serves) -> Graph:
     """
     if not any(isinstance(node.op, ops.Dequantize) for node in graph.nodes):
         return graph
-    whole = rewritten(graph, serves, (_layer, _extended, _moved))
+    matchers = (_layer, residual, average, _extended, concatenated, _moved)
+    whole = rewritten(graph, serves, matchers)
     return rewritten(whole, serves, (_in_floats,))
-
-
-class _Whole(NamedTuple):
-    """Whole numbers that floats were made of."""
-
-    value: Value
-    scale: Array
-    zero: Array
-    along: int
-
-
-def _whole_data(reader: GraphReader, value: Value) -> _Whole | None:
-    """Return the 8-bit integers of data, which has one scale; also of data in another shape."""
-    if not isinstance(value, Result) or len(value.node.outputs) != 1:
-        return None
-    node = value.node
-    if isinstance(node.op, ops.Dequantize):
-        q, scale, zero = node.inputs
-        known = isinstance(scale, Constant) and isinstance(zero, Constant) and not scale.shape
-        if not known or q.dtype not in ("int8", "uint8") or value.dtype != "float32":
-            return None
-        assert isinstance(scale, Constant)
-        assert isinstance(zero, Constant)
-        return None if zero.shape else _Whole(q, scale.array, zero.array, 0)
-    if not isinstance(node.op, _MOVES):
-        return None
-    inner = _whole_data(reader, node.inputs[0])
-    moved = apply(node.op, inner.value, origin=node.origin) if inner is not None else None
-    return inner._replace(value=moved) if inner is not None and moved is not None else None
-
-
-def _whole_weight(value: Value) -> _Whole | None:
-    """Return the int8 of a weight that is known; also of one whose axes were moved."""
-    node = value.node if isinstance(value, Constant) else None
-    if node is None:
-        return None
-    if isinstance(node.op, ops.Dequantize):
-        q, scale, zero = node.inputs
-        assert isinstance(q, Constant)
-        assert isinstance(scale, Constant)
-        assert isinstance(zero, Constant)
-        return _signed(q, scale.array, zero.array, node.op.along % max(q.type.ndim, 1))
-    if not isinstance(node.op, ops.Transpose | ops.Reshape):
-        return None
-    inner = _whole_weight(node.inputs[0])
-    if inner is None or (isinstance(node.op, ops.Reshape) and inner.scale.ndim):
-        return None
-    assert isinstance(inner.value, Constant)
-    moved = folded(Node(node.op, (inner.value,), node.origin), [inner.value])
-    if isinstance(node.op, ops.Transpose):
-        rank = moved.type.ndim
-        axes = node.op.axes or tuple(reversed(range(rank)))
-        return inner._replace(value=moved, along=[n % rank for n in axes].index(inner.along))
-    return inner._replace(value=moved)
-
-
-def _signed(q: Constant, scale: Array, zero: Array, along: int) -> _Whole | None:
-    """Return weights as int8 around 0; None where they are not."""
-    if q.dtype == "int8" and not zero.any():
-        return _Whole(q, scale, zero, along)
-    if q.dtype != "uint8" or (zero != 128).any():
-        return None
-    moved = Constant(
-        TensorType(q.shape, "int8"), lambda: (q.array.astype("int16") - 128).astype("int8"), q.name
-    )
-    return _Whole(moved, scale, zero, along)
 
 
 def _layer(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
     """Return a convolution or a product of floats as one of the whole numbers behind them."""
     if not isinstance(node.op, ops.Conv2d | ops.Dense):
         return None
-    weight = _whole_weight(inputs[1])
-    data = _whole_data(reader, inputs[0]) if weight is not None else None
+    weight = whole_weight(inputs[1])
+    data = whole_data(inputs[0]) if weight is not None else None
     op = _operator(node.op, int(data.zero)) if data is not None else None
     if weight is None or data is None or op is None or (weight.scale.ndim and weight.along):
         return None
@@ -133,12 +65,16 @@ def _sums(weight: Value) -> Constant:
 
 def _operator(op: Operator, zero: int) -> Layer | None:
     if isinstance(op, ops.Dense):
-        return ops.QuantisedDense(zero)
+        return ops.QuantisedDense(zero=zero)
     assert isinstance(op, ops.Conv2d)
     if (op.data_layout, op.kernel_layout) != ("NCHW", "OIHW"):
         return None
     return ops.QuantisedConv2d(
-        zero, strides=op.strides, padding=op.padding, dilation=op.dilation, groups=op.groups
+        zero=zero,
+        strides=op.strides,
+        padding=op.padding,
+        dilation=op.dilation,
+        groups=op.groups,
     )
 
 
@@ -147,48 +83,56 @@ def _vector(numbers: Array) -> Constant:
 
 
 def _extended(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
-    """Return a layer that also does what a node does with its result."""
+    """Return an operator on integers that also does what a node does with its result."""
     for value in inputs:
-        layer = _result_of(reader, value)
-        made = _with(layer, node, inputs) if layer is not None else None
-        if layer is not None and made is not None:
-            op, scale, shift = made
-            operands = (*layer.inputs[:3], _vector(scale), _vector(shift))
-            return reader.composed(op, *operands, origin=node.origin)
+        made = _floats_of(reader, value)
+        more = _with(made, node, inputs) if made is not None else None
+        if more is None:
+            continue
+        op, operands = more
+        if not isinstance(op, ops.QuantisedLayer):  # which every target computes by rule
+            return apply(op, *operands, origin=node.origin)
+        return reader.composed(op, *operands, origin=node.origin)
     return None
 
 
-def _result_of(reader: GraphReader, value: Value) -> Matched[Layer] | None:
-    """Return the layer of integers whose floats a value is, if nothing else reads them."""
-    made: Matched[Layer] | None = None
-    for kind in _LAYERS:
-        made = made or reader.made_by(value, kind)
-    if made is None or made.op.out_dtype != "float32" or not reader.is_read_once(value):
+def _floats_of(reader: GraphReader, value: Value) -> Matched[ops.Requantised] | None:
+    """Return the operator on integers whose floats a value is, if nothing else reads them."""
+    if not isinstance(value, Result) or not isinstance(value.node.op, ops.Requantised):
         return None
-    return made
+    op = value.node.op
+    single = op.out_dtype == "float32" and reader.is_read_once(value)
+    return Matched(op, value.node.inputs, value) if single else None
 
 
 def _with(
-    layer: Matched[Layer], node: Node, inputs: tuple[Value, ...]
-) -> tuple[Layer, Array, Array] | None:
-    """Return the operator, the scale and the shift of a layer with what a node does."""
-    op, (scale, shift) = layer.op, (_numbers(each) for each in layer.inputs[3:])
+    made: Matched[ops.Requantised], node: Node, inputs: tuple[Value, ...]
+) -> tuple[ops.Requantised, tuple[Value, ...]] | None:
+    """Return the operator that also does what a node does, and its inputs."""
+    op = made.op
     match node.op:
         case ops.Relu():
-            return replace(op, low=max(op.low, 0.0), high=max(op.high, 0.0)), scale, shift
+            return _limited(op, 0.0, np.inf), made.inputs
         case ops.Clip(a_min=low, a_max=high):
-            op = replace(op, low=min(max(op.low, low), high), high=max(min(op.high, high), low))
-            return op, scale, shift
+            return _limited(op, low, high), made.inputs
         case ops.Quantize(dtype=dtype):
-            return _rounded(layer, dtype, inputs)
+            return _rounded(made, dtype, inputs)
         case ops.Add() | ops.BiasAdd() | ops.Multiply():
-            added = _of_channels(layer, node.op, inputs)
-            if added is None or (op.low, op.high) != (-np.inf, np.inf):
+            added = _of_channels(made.output, node.op, inputs)
+            is_layer = isinstance(op, ops.QuantisedLayer)
+            if added is None or not is_layer or (op.low, op.high) != (-np.inf, np.inf):
                 return None
+            scale, shift = (_numbers(each) for each in made.inputs[3:])
             if isinstance(node.op, ops.Multiply):
-                return op, scale * added, shift * added
-            return op, scale, shift + added
+                scale, shift = scale * added, shift * added
+            else:
+                shift = shift + added
+            return op, (*made.inputs[:3], _vector(scale), _vector(shift))
     return None
+
+
+def _limited(op: ops.Requantised, low: float, high: float) -> ops.Requantised:
+    return replace(op, low=min(max(op.low, low), high), high=max(min(op.high, high), low))
 
 
 def _numbers(value: Value) -> Array:
@@ -196,42 +140,49 @@ def _numbers(value: Value) -> Array:
     return value.array.astype("float64")
 
 
-def _of_channels(layer: Matched[Layer], op: Operator, inputs: tuple[Value, ...]) -> Array | None:
+def _of_channels(result: Value, op: Operator, inputs: tuple[Value, ...]) -> Array | None:
     """Return the known numbers that an operator adds to each channel, or multiplies it by."""
-    others = [each for each in inputs if each is not layer.output]
+    others = [each for each in inputs if each is not result]
     if len(others) != 1 or not isinstance(others[0], Constant):
         return None
     other = others[0]
     if isinstance(op, ops.BiasAdd):
-        fits = inputs[0] is layer.output and op.axis_of_bias % layer.output.type.ndim == 1
+        fits = inputs[0] is result and op.axis_of_bias % result.type.ndim == 1
     else:
-        single = other.type.size == 1 and other.type.ndim <= layer.output.type.ndim
-        fits = single or vector_axis(other, layer.output) == 1
+        single = other.type.size == 1 and other.type.ndim <= result.type.ndim
+        fits = single or vector_axis(other, result) == 1
     return other.array.astype("float64").reshape(-1) if fits else None
 
 
 def _rounded(
-    layer: Matched[Layer], dtype: str, inputs: tuple[Value, ...]
-) -> tuple[Layer, Array, Array] | None:
-    """Return a layer whose result is quantised."""
+    made: Matched[ops.Requantised], dtype: str, inputs: tuple[Value, ...]
+) -> tuple[ops.Requantised, tuple[Value, ...]] | None:
+    """Return an operator whose result is quantised."""
     known = [each.array for each in inputs[1:] if isinstance(each, Constant) and not each.shape]
-    if len(known) != 2 or dtype not in ("int8", "uint8") or inputs[0] is not layer.output:
+    if len(known) != 2 or dtype not in ("int8", "uint8") or inputs[0] is not made.output:
         return None
     size, zero = float(known[0]), int(known[1])
     if not size > 0:
         return None
-    scale, shift = (_numbers(each) / size for each in layer.inputs[3:])
-    low, high = layer.op.low / size, layer.op.high / size
-    op = replace(layer.op, low=low, high=high, out_zero=zero, out_dtype=dtype)
-    return op, scale, shift
+    low, high = made.op.low / size, made.op.high / size
+    op = replace(made.op, low=low, high=high, out_zero=zero, out_dtype=dtype)
+    if isinstance(op, ops.QuantisedAdd):
+        left, right = op.scales
+        return replace(op, scales=(left / size, right / size)), made.inputs
+    if isinstance(op, ops.QuantisedGlobalAvgPool2d):
+        return replace(op, scale=op.scale / size), made.inputs
+    vectors = [_vector(_numbers(each) / size) for each in made.inputs[3:]]
+    return op, (*made.inputs[:3], *vectors)
 
 
 def _moved(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
     """Return integers that are only moved between Dequantize and Quantize of one scale."""
     if not isinstance(node.op, ops.Quantize):
         return None
-    whole = _whole_data(reader, inputs[0])
+    whole = whole_data(inputs[0])
     if whole is None or whole.value.dtype != node.op.dtype:
+        return None
+    if chooses(inputs[0]) and not is_by_integers(whole.value):  # floats have kernels for that
         return None
     known = [each.array for each in inputs[1:] if isinstance(each, Constant) and not each.shape]
     same = len(known) == 2 and (known[0], known[1]) == (whole.scale, whole.zero)
@@ -241,7 +192,7 @@ def _moved(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value 
 def _in_floats(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
     """Return floats that are rounded to steps of a scale without becoming integers between."""
     made = reader.made_by(inputs[0], ops.Quantize) if isinstance(node.op, ops.Dequantize) else None
-    if made is None:
+    if made is None or not reader.is_read_once(inputs[0]):  # others read bytes
         return None
     known = [_scalar(each) for each in (*made.inputs[1:], *inputs[1:])]
     floats = made.inputs[0].dtype == node.outputs[0].dtype

@@ -1,0 +1,63 @@
+"""What is between layers of 8-bit integers: sums of residuals, averages, and joined tensors.
+
+Floats whose steps are known are computed of the integers, if a kernel for integers made these;
+`integer_layers` adds limits and rounding. Every target computes them, by rule at least.
+"""
+
+from __future__ import annotations
+
+from autotune.graph import ops
+from autotune.graph.passes.composing import GraphReader
+from autotune.graph.passes.whole_numbers import Whole, is_by_integers, whole_data
+from autotune.graph.value import Constant, Node, Value, apply
+
+
+def residual(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+    """Return a sum of two tensors of floats as one of the integers behind them."""
+    if not isinstance(node.op, ops.Add) or inputs[0].shape != inputs[1].shape:
+        return None
+    left, right = _known(inputs)
+    if left is None or right is None:
+        return None
+    scales = float(left.scale), float(right.scale)
+    op = ops.QuantisedAdd(scales=scales, zeros=(int(left.zero), int(right.zero)))
+    return apply(op, left.value, right.value, origin=node.origin)
+
+
+def average(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+    """Return an average of whole images as one of integers."""
+    if not isinstance(node.op, ops.GlobalAvgPool2d):
+        return None
+    (data,) = _known(inputs)
+    if data is None:
+        return None
+    op = ops.QuantisedGlobalAvgPool2d(
+        zero=int(data.zero), scale=float(data.scale), layout=node.op.layout
+    )
+    return apply(op, data.value, origin=node.origin)
+
+
+def concatenated(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+    """Return quantised tensors that are joined, each of which has the steps of the whole then."""
+    made = reader.made_by(inputs[0], ops.Concatenate) if inputs else None
+    if made is None or not isinstance(node.op, ops.Quantize):
+        return None
+    if any(not isinstance(each, Constant) or each.shape for each in inputs[1:]):
+        return None
+    parts = _known(made.inputs)
+    if None in parts or not reader.is_read_once(inputs[0]):
+        return None
+    wanted = (node.op.dtype, *[float(e.array) for e in inputs[1:] if isinstance(e, Constant)])
+    whole = [
+        part.value if part is not None and part.steps == wanted
+        else apply(node.op, value, *inputs[1:], origin=node.origin)
+        for part, value in zip(parts, made.inputs, strict=True)
+    ]  # fmt: skip
+    return apply(made.op, *whole, origin=node.origin)
+
+
+def _known(inputs: tuple[Value, ...]) -> list[Whole | None]:
+    """Return the integers behind each input; None for all, if no kernel for integers made any."""
+    found = [whole_data(each) for each in inputs]
+    by_integers = any(each is not None and is_by_integers(each.value) for each in found)
+    return found if by_integers else [None] * len(inputs)
