@@ -1,4 +1,4 @@
-"""Registers the source templates of layers of 8-bit integers for a CPU."""
+"""Registers the source templates of layers of 8-bit integers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from autotune import SourceKernel
 
 from .arguments import template
+from .convolutions import conv2d_int8 as conv2d_int8_nhwc
 from .convolutions import conv2d_int8_cpu as conv2d_int8_family
+from .convolutions import conv2d_int8_planes
+from .convolutions.conv2d_int8 import IntegerConv2dNhwc
 from .convolutions.conv2d_int8_cpu import IntegerConv2d
-from .convolutions.window_shape import four, two
+from .convolutions.window_shape import Window, four, two
 from .products import gemm_int8_cpu as gemm_int8_family
 from .products.gemm_int8_cpu import IntegerGemm
 from .quantised import MOST, Requantisation
@@ -60,3 +63,40 @@ def gemm_int8_cpu(
     """
     end = Requantisation(dtype, zero, out_dtype, out_zero, low, high)
     return tunable(gemm_int8_family, IntegerGemm(m, n, k, end), "llvm")
+
+
+@template("conv2d_int8.cuda")
+def conv2d_int8_cuda(
+    n: int, h: int, w: int, co: int, ci: int, kh: int, kw: int, stride: Extents = 1,
+    padding: Extents = 0, dilation: Extents = 1, groups: int = 1, dtype: str = "int8",
+    zero: int = 0, out_dtype: str = "float32", out_zero: int = 0, low: float = -MOST,
+    high: float = MOST,
+) -> SourceKernel:  # fmt: skip
+    """Convolve images NHWC of 8-bit integers by int8 filters OHWI, on a GPU (sm_80).
+
+    Arguments are those of `conv2d_int8_cpu` but for these layouts: data (n, h, w, ci), weight
+    (co, kh, kw, ci / groups), sums of weights, scale, shift, and out (n, oh, ow, co). Tensor cores
+    multiply (`conv2d_int8`), unless each channel has one filter (`conv2d_int8_planes`).
+    """
+    owner = conv2d_int8_nhwc.OWNER
+    window = Window((kh, kw), two(owner, stride), four(owner, padding), two(owner, dilation))
+    end = Requantisation(dtype, zero, out_dtype, out_zero, low, high)
+    shape = IntegerConv2dNhwc(n, h, w, co, ci, window, groups, end)
+    family = conv2d_int8_planes if conv2d_int8_planes.suits(shape) else conv2d_int8_nhwc
+    return tunable(family, shape, "cuda")
+
+
+@template("gemm_int8.cuda")
+def gemm_int8_cuda(
+    m: int, n: int, k: int, dtype: str = "int8", zero: int = 0, out_dtype: str = "float32",
+    out_zero: int = 0, low: float = -MOST, high: float = MOST,
+) -> SourceKernel:  # fmt: skip
+    """Multiply rows of 8-bit integers by rows of int8 weights, on a GPU (sm_80).
+
+    The function takes a (m, k), weights (n, k), and of each of their rows the sum (int32), a scale
+    and a shift; and c (m, n): see `conv2d_int8_cpu`. `conv2d_int8` computes it as the convolution
+    of images of one pixel.
+    """
+    end = Requantisation(dtype, zero, out_dtype, out_zero, low, high)
+    shape = IntegerConv2dNhwc(m, 1, 1, n, k, Window((1, 1)), 1, end, rows=True)
+    return tunable(conv2d_int8_nhwc, shape, "cuda")

@@ -1,0 +1,239 @@
+// Convolutions of NHWC images of 8-bit integers as implicit GEMM by mma.sync, with their requantisation (requantise.h).
+//
+// Row m of the left operand is the window of output pixel m, in the order filter row, filter column, channel, which is
+// that of the weights OHWI of a filter; the right operand has N filters, K bytes each. A block computes WARPS_M *
+// FRAGS_M * 16 pixels by WARPS_N * FRAGS_N * 8 filters of a group over one of SPLIT ranges of K, and WARPS_K warps
+// divide each K tile among themselves, so that few pixels keep a multiprocessor busy too. cp.async gathers windows in
+// copies of VEC bytes, 1 meaning bytes one by one; outside of images it reads PADDING, bytes that are the zero point.
+//
+// A thread has the sums of columns 2q, 2q + 1 of each fragment (q = lane % 4). Filters are staged in an order in which
+// these are eight neighbours in four fragments, so that threads write results of eight channels at once.
+constexpr int WARP_M = FRAGS_M * 16, WARP_N = FRAGS_N * 8;
+constexpr int TILE_M = WARPS_M * WARP_M, TILE_N = WARPS_N * WARP_N, K_TILES = (K_PER_SPLIT + CHUNK - 1) / CHUNK;
+constexpr int BLOCKS_M = (M + TILE_M - 1) / TILE_M, STEPS = CHUNK / 32 / WARPS_K;
+// Rows in shared memory are padded by 16 bytes, so that ldmatrix has no bank conflicts.
+constexpr int PITCH = CHUNK + 16, STAGE = (TILE_M + TILE_N) * PITCH;
+constexpr int WIDE = VEC < 4 ? 4 : VEC, VECTORS = CHUNK / WIDE, SWEEP = THREADS / VECTORS;
+constexpr int PASSES = (TILE_M + SWEEP - 1) / SWEEP;
+constexpr bool WHOLE_K = K_PER_SPLIT * SPLIT == K && K_PER_SPLIT % CHUNK == 0, PADS = PAD_TOP || PAD_LEFT || CUT;
+
+__device__ const uint4 PADDING = {DATA_ZERO_WORD, DATA_ZERO_WORD, DATA_ZERO_WORD, DATA_ZERO_WORD};
+
+typedef unsigned char Byte;
+#if SPLIT > 1
+typedef int Stored;
+#define END_PARAMETERS
+#else
+typedef Result Stored;
+#define END_PARAMETERS \
+  const int *__restrict__ weights, const float *__restrict__ scale, const float *__restrict__ shift,
+#endif
+
+// Where the window of an output pixel begins: its offset in the images, its row and its column.
+struct Window {
+  int offset, y, x;
+};
+
+__device__ __forceinline__ Window window_of(int m, int group) {
+  const int pixel = m < M ? m : M - 1, y = pixel / OW % OH * SY - PAD_TOP, x = pixel % OW * SX - PAD_LEFT;
+  return {((pixel / (OW * OH) * IH + y) * IW + x) * CI + group * GROUP_CI, y, x};
+}
+
+// Returns the address of byte k of a window: in the images, or of a zero point.
+__device__ __forceinline__ const Byte* byte_at(const Byte* __restrict__ data, const Window& window, int k) {
+  const int tap = k / GROUP_CI, dy = tap / KW * DY, dx = tap % KW * DX;
+  const bool inside = !PADS || (static_cast<unsigned>(window.y + dy) < IH && static_cast<unsigned>(window.x + dx) < IW);
+  const Byte* const at = data + (window.offset + (dy * IW + dx) * CI + k % GROUP_CI);
+  return inside ? at : reinterpret_cast<const Byte*>(&PADDING);
+}
+
+// Copies WIDE bytes from k on to shared memory, where `source` is the address of each; beyond `end` they are zeros.
+template <class Source>
+__device__ __forceinline__ void stage_bytes(Byte* to, int k, int end, bool exists, Source source) {
+  if (VEC < 4) {
+    unsigned word = 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (exists && k + i < end) word |= static_cast<unsigned>(*source(k + i)) << 8 * i;
+    *reinterpret_cast<unsigned*>(to) = word;
+  } else {
+    const bool valid = exists && (WHOLE_K || k < end);
+    const Byte* const from = source(WHOLE_K || k < end ? k : 0);
+    copy_async<WIDE / 4>(reinterpret_cast<float*>(to), reinterpret_cast<const float*>(from), valid);
+  }
+}
+
+// Returns the row of shared memory of a filter: see above.
+__device__ __forceinline__ int place_of(int filter) {
+  return filter / 32 * 32 + filter % 8 / 2 * 8 + filter % 32 / 8 * 2 + filter % 2;
+}
+
+// sum += left * right of one 16 x 8 tile and 32 bytes along K; the left bytes have a sign with DATA_SIGNED.
+__device__ __forceinline__ void add_products(
+    int (&sum)[4], const unsigned (&left)[4], unsigned right0, unsigned right1, int lane) {
+#if DATA_SIGNED
+  multiply_add(sum, left, right0, right1, lane);
+#elif defined(AUTOTUNE_EMULATE)
+  const unsigned half = 0x80808080u, ones[4] = {0x40404040u, 0x40404040u, 0x40404040u, 0x40404040u};
+  const unsigned less[4] = {left[0] ^ half, left[1] ^ half, left[2] ^ half, left[3] ^ half};
+  multiply_add(sum, less, right0, right1, lane);
+  multiply_add(sum, ones, right0, right1, lane);  // 64, twice
+  multiply_add(sum, ones, right0, right1, lane);
+#else
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
+      : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right0), "r"(right1));
+#endif
+}
+
+typedef int Sums[FRAGS_M][FRAGS_N][4];
+
+// Adds the products of one K tile; `k` is the first byte of this warp's part.
+__device__ __forceinline__ void accumulate(Sums& sums, const Byte* left, const Byte* right, int lane) {
+#pragma unroll
+  for (int step = 0; step < STEPS; ++step) {
+    unsigned a[FRAGS_M][4], b[FRAGS_N / 2][4];
+#pragma unroll
+    for (int i = 0; i < FRAGS_M; ++i)
+      load_left<false>(a[i], reinterpret_cast<const Item*>(left + i * 16 * PITCH + step * 32), PITCH / 2, lane);
+#pragma unroll
+    for (int j = 0; j < FRAGS_N / 2; ++j)
+      load_right<true>(b[j], reinterpret_cast<const Item*>(right + j * 16 * PITCH + step * 32), PITCH / 2, lane);
+#pragma unroll
+    for (int i = 0; i < FRAGS_M; ++i)
+#pragma unroll
+      for (int j = 0; j < FRAGS_N; ++j) add_products(sums[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1], lane);
+  }
+}
+
+// Adds the sums of the warps that divide K tiles, by halves; those of the first have the total.
+__device__ __forceinline__ void add_warps(Sums& sums, int* shared, int warp_k, int thread) {
+  constexpr int OTHERS = THREADS / WARPS_K;
+#pragma unroll
+  for (int half = WARPS_K / 2; half > 0; half /= 2) {
+    __syncthreads();
+    int* const mine = shared + (warp_k % half) * OTHERS * (FRAGS_M * FRAGS_N * 4) + thread;
+    const bool gives = warp_k >= half && warp_k < 2 * half;
+#pragma unroll
+    for (int i = 0; i < FRAGS_M * FRAGS_N * 4; ++i)
+      if (gives) mine[i * OTHERS] = sums[i / 4 / FRAGS_N][i / 4 % FRAGS_N][i % 4];
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < FRAGS_M * FRAGS_N * 4; ++i)
+      if (warp_k < half) sums[i / 4 / FRAGS_N][i / 4 % FRAGS_N][i % 4] += mine[i * OTHERS];
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) conv2d_int8(
+    const Byte* __restrict__ data, const Byte* __restrict__ weight, END_PARAMETERS Stored* __restrict__ out) {
+  extern __shared__ uint4 shared_memory[];
+  Byte* const shared = reinterpret_cast<Byte*>(shared_memory);
+  const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32 % (WARPS_M * WARPS_N);
+  const int warp_k = tid / (32 * WARPS_M * WARPS_N), warp_m = warp / WARPS_N * WARP_M, warp_n = warp % WARPS_N * WARP_N;
+  const int m0 = blockIdx.x % BLOCKS_M * TILE_M, n0 = blockIdx.x / BLOCKS_M * TILE_N, group = blockIdx.z;
+  const int k_begin = blockIdx.y * K_PER_SPLIT, k_end = k_begin + K_PER_SPLIT < K ? k_begin + K_PER_SPLIT : K;
+  const int vector = tid % VECTORS * WIDE, row0 = tid / VECTORS;
+  const Byte* const filters = weight + static_cast<size_t>(group) * N * K;
+
+  Window window[PASSES];
+#pragma unroll
+  for (int pass = 0; pass < PASSES; ++pass) window[pass] = window_of(m0 + pass * SWEEP + row0, group);
+
+  auto stage = [&](int k_tile, int buffer) {
+    if (k_tile < K_TILES) {
+      Byte* const to = shared + buffer * STAGE + vector;
+      const int k = k_begin + k_tile * CHUNK + vector;
+#pragma unroll
+      for (int pass = 0; pass < PASSES; ++pass) {
+        const int row = pass * SWEEP + row0;
+        if (TILE_M % SWEEP == 0 || row < TILE_M)
+          stage_bytes(to + row * PITCH, k, k_end, M % TILE_M == 0 || m0 + row < M,
+                      [&](int at) { return byte_at(data, window[pass], at); });
+      }
+#pragma unroll
+      for (int pass = 0; pass < (TILE_N + SWEEP - 1) / SWEEP; ++pass) {
+        const int row = pass * SWEEP + row0;
+        if (TILE_N % SWEEP == 0 || row < TILE_N)
+          stage_bytes(to + (TILE_M + place_of(row)) * PITCH, k, k_end, N % TILE_N == 0 || n0 + row < N,
+                      [&](int at) { return filters + static_cast<size_t>(n0 + row) * K + at; });
+      }
+    }
+    copy_commit();
+  };
+
+  Sums sums = {};
+  const int first = warp_k * STEPS * 32;
+  const Byte* const left = shared + warp_m * PITCH + first;
+  const Byte* const right = shared + (TILE_M + warp_n) * PITCH + first;
+#pragma unroll
+  for (int k_tile = 0; k_tile < STAGES - 1; ++k_tile) stage(k_tile, k_tile);
+  int buffer = 0, free_buffer = STAGES - 1;
+#pragma unroll 1
+  for (int k_tile = 0; k_tile < K_TILES; ++k_tile) {
+    copy_wait<STAGES - 2>();
+    __syncthreads();
+    stage(k_tile + STAGES - 1, free_buffer);
+    accumulate(sums, left + buffer * STAGE, right + buffer * STAGE, lane);
+    free_buffer = buffer;
+    buffer = buffer + 1 == STAGES ? 0 : buffer + 1;
+  }
+  if (WARPS_K > 1) {
+    copy_wait<0>();
+    add_warps(sums, reinterpret_cast<int*>(shared), warp_k, tid % (THREADS / WARPS_K));
+    if (warp_k > 0) return;
+  }
+#if SPLIT > 1
+  out += static_cast<size_t>(blockIdx.y) * M * CO;
+#else
+  const Requantisation end = {weights, scale, shift};
+#endif
+#pragma unroll
+  for (int i = 0; i < FRAGS_M * 2; ++i) {
+    const int m = m0 + warp_m + i * 8 + lane / 4;
+    if (M % TILE_M && m >= M) continue;
+#pragma unroll
+    for (int j = 0; j < FRAGS_N; j += 4) {
+      const int n = n0 + warp_n + j * 8 + lane % 4 * 8, channel = group * N + n;
+      int total[8];
+#pragma unroll
+      for (int c = 0; c < 8; ++c) total[c] = sums[i / 2][j + c / 2][i % 2 * 2 + c % 2];
+      const size_t at = static_cast<size_t>(m) * CO + channel;
+#if SPLIT > 1
+#pragma unroll
+      for (int c = 0; c < 8; ++c)
+        if (n + c < N) out[at + c] = total[c];
+#else
+      if (N % 8 == 0) {
+        if (n < N) write_results(out, at, total, end, channel);
+      } else {
+#pragma unroll
+        for (int c = 0; c < 8; ++c) {
+          const int one[1] = {total[c]};
+          if (n + c < N) write_results(out, at + c, one, end, channel + c);
+        }
+      }
+#endif
+    }
+  }
+}
+
+#if SPLIT > 1
+// Adds the sums of all ranges of K.
+extern "C" __global__ void __launch_bounds__(128) conv2d_int8_reduce(
+    const int* __restrict__ partial, const int* __restrict__ weights, const float* __restrict__ scale,
+    const float* __restrict__ shift, Result* __restrict__ out) {
+  constexpr int COUNT = CO % 4 ? 1 : 4;
+  constexpr size_t SIZE = static_cast<size_t>(M) * CO;
+  const size_t at = (static_cast<size_t>(blockIdx.x) * 128 + threadIdx.x) * COUNT;
+  if (at >= SIZE) return;
+  int total[COUNT] = {};
+#pragma unroll
+  for (int part = 0; part < SPLIT; ++part)
+#pragma unroll
+    for (int c = 0; c < COUNT; ++c) total[c] += partial[part * SIZE + at + c];
+  const Requantisation end = {weights, scale, shift};
+  write_results(out, at, total, end, static_cast<int>(at % CO));
+}
+#endif

@@ -1,0 +1,56 @@
+// Depthwise convolutions of NHWC images of 8-bit integers, one filter a channel, with their requantisation
+// (requantise.h). A thread computes PIXELS neighbours of a row for COUNT channels, whose filters it keeps in registers,
+// and reads each column of its windows once; outside of images it reads the zero point.
+constexpr int BLOCKS_X = (OW + PIXELS - 1) / PIXELS, COLUMNS = (PIXELS - 1) * SX + (KW - 1) * DX + 1;
+
+typedef unsigned char Byte;
+
+__device__ __forceinline__ int byte_in(unsigned word, int i) {
+#if DATA_SIGNED
+  return static_cast<signed char>(word >> 8 * i);
+#else
+  return word >> 8 * i & 0xff;
+#endif
+}
+
+// Loads the bytes of COUNT channels.
+__device__ __forceinline__ unsigned load_channels(const Byte* from) {
+  return COUNT == 4 ? *reinterpret_cast<const unsigned*>(from) : *from;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) conv2d_int8_planes(
+    const Byte* __restrict__ data, const signed char* __restrict__ weight, const int* __restrict__ weights,
+    const float* __restrict__ scale, const float* __restrict__ shift, Result* __restrict__ out) {
+  const int i = blockIdx.x * THREADS + threadIdx.x, channel = i % (CO / COUNT) * COUNT;
+  const int x0 = i / (CO / COUNT) % BLOCKS_X * PIXELS, row = i / (CO / COUNT) / BLOCKS_X, image = row / OH;
+  if (image >= IMAGES) return;
+  int filter[COUNT][KH * KW], sums[PIXELS][COUNT] = {};
+#pragma unroll
+  for (int c = 0; c < COUNT; ++c)
+#pragma unroll
+    for (int tap = 0; tap < KH * KW; ++tap) filter[c][tap] = weight[(channel + c) * (KH * KW) + tap];
+#pragma unroll
+  for (int ky = 0; ky < KH; ++ky) {
+    const int y = row % OH * SY - PAD_TOP + ky * DY;
+    const Byte* const line = data + ((image * IH + y) * IW) * CO + channel;
+#pragma unroll
+    for (int column = 0; column < COLUMNS; ++column) {
+      const int x = x0 * SX - PAD_LEFT + column;
+      const bool inside = static_cast<unsigned>(y) < IH && static_cast<unsigned>(x) < IW;
+      const unsigned word = inside ? load_channels(line + x * CO) : DATA_ZERO_WORD;
+#pragma unroll
+      for (int p = 0; p < PIXELS; ++p) {
+        const int from = column - p * SX;
+        if (from >= 0 && from % DX == 0 && from / DX < KW) {
+#pragma unroll
+          for (int c = 0; c < COUNT; ++c) sums[p][c] += byte_in(word, c) * filter[c][ky * KW + from / DX];
+        }
+      }
+    }
+  }
+  const Requantisation end = {weights, scale, shift};
+#pragma unroll
+  for (int p = 0; p < PIXELS; ++p)
+    if (OW % PIXELS == 0 || x0 + p < OW)
+      write_results(out, (static_cast<size_t>(row) * OW + x0 + p) * CO + channel, sums[p], end, channel);
+}
