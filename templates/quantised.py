@@ -125,3 +125,9 @@ def _fits(number: int, dtype: str) -> bool:
 def has_dots(target: Target) -> bool:
     """Return whether a CPU multiplies bytes and adds four products in one instruction."""
     return "AVX512VNNI" in cpu_instructions(target)
+
+
+def has_mma(target: Target) -> bool:
+    """Return whether tensor cores of a GPU multiply bytes 32 along K (sm_80 and later)."""
+    digits = "".join(c for c in target.arch if c.isdigit())
+    return target.emulate or int(digits or 0) >= 80

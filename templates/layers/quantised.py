@@ -1,18 +1,23 @@
-"""Layers of 8-bit integers by the templates of CPUs that add products of bytes."""
+"""Layers of 8-bit integers: by CPUs that add products of bytes, and by tensor cores."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from autotune.graph import ops
 from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
 
-from ..quantised import MOST_TERMS, RESULTS, Requantisation, has_dots
+from ..products.gemm_shape import LARGEST
+from ..quantised import MOST_TERMS, RESULTS, Requantisation, has_dots, has_mma
 from .cuda import padding_of
 
 _DTYPES = (*RESULTS, "int32")
 
 
-@implements("qnn.conv2d", "cpu", "conv2d_int8.cpu", dtypes=_DTYPES, activations=("none",))
+@implements(
+    "qnn.conv2d", "cpu", "conv2d_int8.cpu", ["NCHW"], dtypes=_DTYPES, activations=("none",)
+)
 def conv2d(layer: Layer) -> Offer | None:
     """Offer the kernel for groups of several channels."""
     op, (data, weight, *_) = layer.op, layer.inputs
@@ -41,3 +46,39 @@ def dense(layer: Layer) -> Offer | None:
         return None
     args = (*data.shape[:1], *weight.shape, *Requantisation.of(op, data.dtype).args)
     return Offer("gemm_int8.cpu", args, layer.inputs)
+
+
+@implements(
+    "qnn.conv2d", "cuda", "conv2d_int8.cuda", ["NHWC"], dtypes=_DTYPES, activations=("none",)
+)
+def conv2d_cuda(layer: Layer) -> Offer | None:
+    """Offer the kernels of tensor cores, and those of depthwise layers."""
+    op, (data, weight, *_) = layer.op, layer.inputs
+    assert isinstance(op, ops.QuantisedConv2d)
+    plain, (filters, kh, kw, channels) = op.plain, weight.shape
+    n, h, w, ci = data.shape
+    if layer.epilogue != Epilogue() or channels * kh * kw > MOST_TERMS:
+        return None
+    args = (
+        n, h, w, filters, ci, kh, kw, plain.steps, padding_of(plain.sides), plain.holes,
+        op.groups, *Requantisation.of(op, data.dtype).args,
+    )  # fmt: skip
+    return _offered("conv2d_int8.cuda", args, layer)
+
+
+@implements("qnn.dense", "cuda", "gemm_int8.cuda", dtypes=_DTYPES, activations=("none",))
+def dense_cuda(layer: Layer) -> Offer | None:
+    """Offer the kernel of tensor cores for rows of any number."""
+    op, (data, weight, *_) = layer.op, layer.inputs
+    if layer.epilogue != Epilogue() or weight.shape[1] > MOST_TERMS:
+        return None
+    args = (*data.shape[:1], *weight.shape, *Requantisation.of(op, data.dtype).args)
+    return _offered("gemm_int8.cuda", args, layer)
+
+
+def _offered(template: str, args: tuple[Any, ...], layer: Layer) -> Offer | None:
+    """Offer a kernel of tensor cores, where a target has them and it indexes so many elements."""
+    most = max(value.type.size for value in layer.inputs)
+    if max(most, layer.result.size) > LARGEST or not has_mma(layer.target):
+        return None
+    return Offer(template, args, layer.inputs)

@@ -14,8 +14,8 @@ from autotune.graph.types import Array, TensorType
 from autotune.ir import Expr
 from autotune.te.tensor import Tensor
 
-# Layouts of filters beside those of images: `HWOI` where every channel has a filter of its own.
-FILTERS = {"NCHW": ("OIHW",), "NHWC": ("OHWI", "HWOI")}
+# Layouts of filters beside those of images: sums run along memory in either.
+FILTERS = {"NCHW": "OIHW", "NHWC": "OHWI"}
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,7 @@ class QuantisedConv2d(QuantisedLayer):
 
     Attributes:
         strides, padding, dilation, groups: as of `Conv2d`.
-        data_layout: ``NCHW`` or ``NHWC``.
-        kernel_layout: ``OIHW`` beside NCHW; else ``OHWI``, or ``HWOI`` where every channel has a
-            filter of its own.
+        data_layout: ``NCHW``, with filters OIHW, or ``NHWC``, with OHWI.
     """
 
     name: ClassVar[str] = "qnn.conv2d"
@@ -67,7 +65,11 @@ class QuantisedConv2d(QuantisedLayer):
     dilation: tuple[int, ...] = (1,)
     groups: int = 1
     data_layout: str = "NCHW"
-    kernel_layout: str = "OIHW"
+
+    @property
+    def kernel_layout(self) -> str:
+        """The layout of the filters."""
+        return FILTERS[self.data_layout]
 
     @property
     def plain(self) -> Conv2d:
@@ -78,7 +80,6 @@ class QuantisedConv2d(QuantisedLayer):
         """Return the type of the images that come out."""
         self.take(inputs, 5)
         check_layout(self, "data_layout", self.data_layout, tuple(FILTERS))
-        check_layout(self, "kernel_layout", self.kernel_layout, FILTERS[self.data_layout])
         data, weight = inputs[:2]
         if data.ndim != 4 or weight.ndim != 4:
             self.refuse("data and weight", "of 4 dimensions", (data, weight))
@@ -87,9 +88,6 @@ class QuantisedConv2d(QuantisedLayer):
             TensorType(arrange("NCHW", images), "int32"), TensorType(filters, "int32")
         ]  # fmt: skip
         out = by_letter("NCHW", self.plain.infer(*same).shape)
-        own = self.groups == images["C"] == out["C"]
-        if self.kernel_layout == "HWOI" and not own:
-            self.refuse("kernel_layout", "OHWI, unless each channel has one filter", weight)
         self._check(inputs, out["C"])
         return self._result(arrange(self.data_layout, out))
 
@@ -105,7 +103,7 @@ class QuantisedConv2d(QuantisedLayer):
             own = self.groups > 1 and self.filters(TensorType.of(weight))[:2] == (self.groups, 1)
             layout = "HWOI" if own else "HWIO"
             axes = [self.kernel_layout.index(letter) for letter in layout]
-            whole = whole if layout == self.kernel_layout else topi.transpose(whole, axes)
+            whole = topi.transpose(whole, axes)
             op = replace(op, data_layout="NHWC", kernel_layout=layout)
         sums = op.compute(centred(data, self.zero), whole)
         return self._scaled(sums, scale, shift, self.data_layout.index("C"))

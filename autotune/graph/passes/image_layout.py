@@ -42,10 +42,10 @@ def channels_first(graph: Graph, serves: Callable[[Node], bool] | None = None) -
 
 
 def channels_last(graph: Graph, serves: Callable[[Node], bool]) -> Graph:
-    """Give convolutions and pools of NCHW images in 16-bit floats the layout NHWC.
+    """Give convolutions and pools of NCHW images in 16-bit floats or bytes the layout NHWC.
 
     In this layout tensor cores multiply images as they are. A graph is unchanged where
-    `channels_first` would leave it so.
+    `channels_first` would leave it so; bytes have kernels for one layout only.
 
     Args:
         graph: the network, its parameters bound.
@@ -55,7 +55,7 @@ def channels_last(graph: Graph, serves: Callable[[Node], bool]) -> Graph:
     def counts(node: Node) -> bool:
         return _is_whole(node) and serves(node)
 
-    return _converted(graph, _FIRST, _LAST, ("float16", "bfloat16"), counts)
+    return _converted(graph, _FIRST, _LAST, ("float16", "bfloat16", "int8", "uint8"), counts)
 
 
 def _converted(
@@ -67,17 +67,21 @@ def _converted(
     after = graph.rewrite(conversion.of)
     before = set(graph.nodes)
     made = [node for node in after.nodes if node not in before]
-    flop = sum(node.flop for node in made if counts(node))
+    counted = [node for node in made if counts(node)]
+    if any(isinstance(node.op, ops.QuantisedConv2d) for node in counted):
+        return after
+    flop = sum(node.flop for node in counted)
     return after if flop and flop >= _LEAST_FLOP * sum(map(_moved, made)) else graph
 
 
 def _is_conv(node: Node) -> bool:
-    return isinstance(node.op, ops.Conv2d)
+    return isinstance(node.op, ops.Conv2d | ops.QuantisedConv2d)
 
 
 def _is_whole(node: Node) -> bool:
-    """Return whether a node is a convolution that sums over all channels."""
-    return isinstance(node.op, ops.Conv2d) and node.op.groups == 1
+    """Return whether a node is a convolution that sums over all channels; of bytes, any is."""
+    whole = isinstance(node.op, ops.Conv2d) and node.op.groups == 1
+    return whole or isinstance(node.op, ops.QuantisedConv2d)
 
 
 def _moved(node: Node) -> int:
@@ -113,6 +117,11 @@ class _Conversion:
         Weights must be known, so that they are transposed ahead of time.
         """
         op = node.op
+        if isinstance(op, ops.QuantisedConv2d):
+            known = isinstance(node.inputs[1], Constant)
+            return self.new == _LAST and op.data_layout == self.old and known
+        if isinstance(op, ops.QuantisedGlobalAvgPool2d):
+            return self.new == _LAST and op.layout == self.old
         if node.outputs[0].dtype not in self.dtypes:
             return False
         if isinstance(op, ops.Conv2d):
@@ -168,8 +177,13 @@ class _Conversion:
 
     def _layer(self, node: Node, inputs: tuple[Value, ...]) -> Value:
         data, op = self._turn(inputs[0], node), node.op
+        if isinstance(op, ops.QuantisedConv2d):
+            turned = replace(op, data_layout=self.new)
+            axes = [op.kernel_layout.index(letter) for letter in turned.kernel_layout]
+            weight = _transposed(inputs[1], axes, node)
+            return apply(turned, data, weight, *inputs[2:], origin=node.origin)
         if not isinstance(op, ops.Conv2d):
-            assert isinstance(op, ops.Pool2d | ops.GlobalPool)
+            assert isinstance(op, ops.Pool2d | ops.GlobalPool | ops.QuantisedGlobalAvgPool2d)
             return apply(replace(op, layout=self.new), data, origin=node.origin)
         filters = self._filters(node)
         assert filters is not None

@@ -52,7 +52,22 @@ def _layer(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value 
     channels = weight.value.shape[0]
     scale = np.broadcast_to(data.scale.astype("float64") * weight.scale, (channels,))
     vectors = _sums(weight.value), _vector(scale), _vector(np.zeros(channels))
-    return reader.composed(op, data.value, weight.value, *vectors, origin=node.origin)
+    return _composed(reader, op, (data.value, weight.value, *vectors), node.origin)
+
+
+def _composed(
+    reader: GraphReader, op: ops.Requantised, inputs: tuple[Value, ...], origin: str
+) -> Value | None:
+    """Apply an operator that a kernel computes: as it is, or in the layout that images get."""
+    made = reader.composed(op, *inputs, origin=origin)
+    if made is not None or not isinstance(op, ops.QuantisedConv2d):
+        return made
+    data, weight, *vectors = inputs
+    data, weight = (
+        apply(ops.Transpose((0, 2, 3, 1)), each, origin=origin) for each in (data, weight)
+    )
+    last = Node(replace(op, data_layout="NHWC"), (data, weight, *vectors), origin)
+    return apply(op, *inputs, origin=origin) if reader.serves(last) else None
 
 
 def _sums(weight: Value) -> Constant:
@@ -92,7 +107,7 @@ def _extended(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Val
         op, operands = more
         if not isinstance(op, ops.QuantisedLayer):  # which every target computes by rule
             return apply(op, *operands, origin=node.origin)
-        return reader.composed(op, *operands, origin=node.origin)
+        return _composed(reader, op, operands, node.origin)
     return None
 
 

@@ -21,9 +21,9 @@ def permuted(op: Operator, order: Sequence[int], shape: Sequence[int]) -> Operat
         The operator; None if it has none, or is not known here.
     """
     rank = len(order)
-    if isinstance(op, ops.Elementwise | ops.Broadcast | ops.Cast):
+    if isinstance(op, ops.Elementwise | ops.Broadcast | ops.Cast | ops.QuantisedAdd):
         return op
-    if isinstance(op, ops.Concatenate):
+    if isinstance(op, ops.Concatenate | ops.Quantize | ops.Dequantize):
         return replace(op, along=order.index(op.axis(op.along, rank)))
     if isinstance(op, ops.Reduction) and op.keepdims:
         return replace(op, axes=tuple([order.index(axis) for axis in op.over(rank)]))
