@@ -23,6 +23,53 @@ MOST_TERMS = (2**31 - 1) // (255 * 128)
 
 
 @dataclass(frozen=True)
+class Residual:
+    """What is added to sums once they are rounded to whole steps.
+
+    Attributes:
+        dtype, zero: of what is added: the type, and the number that stands for 0.
+        scales: of the sums and of what is added, in steps of the result.
+        low, high: limits of the sums, in their steps.
+    """
+
+    dtype: str
+    zero: int
+    scales: tuple[float, float]
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DATA or not _fits(self.zero, self.dtype):
+            raise TemplateError(
+                f"quantised layers: a residual must be {' or '.join(DATA)}, and its zero point "
+                f"one of these, got {self.dtype!r} and {self.zero}"
+            )
+        if not -MOST <= self.low <= self.high <= MOST:
+            raise TemplateError(
+                f"quantised layers: limits of sums must be finite and in order, got {self.low} "
+                f"and {self.high}"
+            )
+
+    def added(self, sums: Array, other: Array) -> Array:
+        """Return sums that are rounded, and what is added, in steps of the result."""
+        steps = np.rint(np.minimum(np.maximum(sums, self.low), self.high))
+        centred = other.astype("float64") - self.zero
+        result: Array = steps * self.scales[0] + centred * self.scales[1]
+        return result
+
+    def defines(self) -> dict[str, int | str]:
+        """Return the definitions that kernels begin with."""
+        numbers = {
+            "SUM_LOW": self.low, "SUM_HIGH": self.high,
+            "SUM_SCALE": self.scales[0], "RESIDUAL_SCALE": self.scales[1],
+        }  # fmt: skip
+        flags = common.defines(
+            residual=1, residual_signed=int(self.dtype == "int8"), residual_zero=self.zero
+        )
+        return {**flags, **{name: f"({float(n)!r}f)" for name, n in numbers.items()}}
+
+
+@dataclass(frozen=True)
 class Requantisation:
     """``sum((x - zero) * w) * scale + shift`` within limits, and rounded if it is a whole number.
 
@@ -31,6 +78,7 @@ class Requantisation:
         out_dtype, out_zero: of the result.
         low, high: limits, before the zero point of the result is added; whole numbers have those
             of their type besides.
+        residual: what is added to the sums, once these are rounded; limits are those of the total.
     """
 
     dtype: str = "int8"
@@ -39,6 +87,7 @@ class Requantisation:
     out_zero: int = 0
     low: float = -MOST
     high: float = MOST
+    residual: Residual | None = None
 
     def __post_init__(self) -> None:
         for name, kind, known in (
@@ -64,8 +113,7 @@ class Requantisation:
     def of(op: Operator, dtype: str) -> Requantisation:
         """Return that of an operator of a network."""
         assert isinstance(op, ops.QuantisedConv2d | ops.QuantisedDense)
-        low, high = (min(max(n, -MOST), MOST) for n in op.limits)
-        return Requantisation(dtype, op.zero, op.out_dtype, op.out_zero, low, high)
+        return Requantisation(dtype, op.zero, op.out_dtype, op.out_zero, *_finite(*op.limits))
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -87,9 +135,13 @@ class Requantisation:
         """What is added to the data so that they have no sign."""
         return 128 if self.dtype == "int8" else 0
 
-    def finished(self, products: Array, sums: Array, scale: Array, shift: Array) -> Array:
+    def finished(
+        self, products: Array, sums: Array, scale: Array, shift: Array, *others: Array
+    ) -> Array:
         """Return the results of sums of products of the data without a sign."""
         value = (products - (self.zero + self.offset) * sums) * scale + shift
+        if self.residual is not None:
+            value = self.residual.added(value, *others)
         low, high = self.limits
         value = np.minimum(np.maximum(value, low), high)
         if self.out_dtype != "float32":
@@ -105,7 +157,8 @@ class Requantisation:
             out_zero=self.out_zero,
         )  # fmt: skip
         limits = dict(zip(("LOW", "HIGH"), self.limits, strict=True))
-        return {**flags, **{name: f"({float(n)!r}f)" for name, n in limits.items()}}
+        more = self.residual.defines() if self.residual is not None else {}
+        return {**flags, **{name: f"({float(n)!r}f)" for name, n in limits.items()}, **more}
 
 
 def check_terms(owner: str, terms: int) -> None:
@@ -115,6 +168,11 @@ def check_terms(owner: str, terms: int) -> None:
             f"{owner}: sums of 32 bits hold at most {MOST_TERMS} products of bytes, got {terms} "
             "for each result; multiply in float32"
         )
+
+
+def _finite(low: float, high: float) -> tuple[float, float]:
+    """Return limits that kernels can write as float32."""
+    return min(max(low, -MOST), MOST), min(max(high, -MOST), MOST)
 
 
 def _fits(number: int, dtype: str) -> bool:

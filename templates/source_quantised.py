@@ -15,7 +15,7 @@ from .convolutions.conv2d_int8_cpu import IntegerConv2d
 from .convolutions.window_shape import Window, four, two
 from .products import gemm_int8_cpu as gemm_int8_family
 from .products.gemm_int8_cpu import IntegerGemm
-from .quantised import MOST, Requantisation
+from .quantised import MOST, Requantisation, Residual
 from .source import tunable
 
 Extents = int | Sequence[int]
@@ -70,17 +70,27 @@ def conv2d_int8_cuda(
     n: int, h: int, w: int, co: int, ci: int, kh: int, kw: int, stride: Extents = 1,
     padding: Extents = 0, dilation: Extents = 1, groups: int = 1, dtype: str = "int8",
     zero: int = 0, out_dtype: str = "float32", out_zero: int = 0, low: float = -MOST,
-    high: float = MOST,
+    high: float = MOST, residual: str = "", residual_zero: int = 0, sum_scale: float = 1.0,
+    residual_scale: float = 1.0, sum_low: float = -128.0, sum_high: float = 127.0,
 ) -> SourceKernel:  # fmt: skip
     """Convolve images NHWC of 8-bit integers by int8 filters OHWI, on a GPU (sm_80).
 
     Arguments are those of `conv2d_int8_cpu` but for these layouts: data (n, h, w, ci), weight
     (co, kh, kw, ci / groups), sums of weights, scale, shift, and out (n, oh, ow, co). Tensor cores
     multiply (`conv2d_int8`), unless each channel has one filter (`conv2d_int8_planes`).
+
+    With a residual, an array like out before it, sums are limited to ``sum_low`` .. ``sum_high``
+    and rounded, and ``sum * sum_scale + (residual - residual_zero) * residual_scale`` is limited,
+    rounded and moved by ``out_zero``.
+
+    Args:
+        residual: its type, ``"int8"`` or ``"uint8"``; by default there is none.
     """
     owner = conv2d_int8_nhwc.OWNER
     window = Window((kh, kw), two(owner, stride), four(owner, padding), two(owner, dilation))
-    end = Requantisation(dtype, zero, out_dtype, out_zero, low, high)
+    scales = sum_scale, residual_scale
+    added = Residual(residual, residual_zero, scales, sum_low, sum_high) if residual else None
+    end = Requantisation(dtype, zero, out_dtype, out_zero, low, high, added)
     shape = IntegerConv2dNhwc(n, h, w, co, ci, window, groups, end)
     family = conv2d_int8_planes if conv2d_int8_planes.suits(shape) else conv2d_int8_nhwc
     return tunable(family, shape, "cuda")

@@ -24,6 +24,7 @@ from autotune.graph.passes import (
     fold_constant,
     fold_scale_backward,
     integer_layers,
+    joined_residuals,
     merge_products,
     reshapes_last,
     slices_first,
@@ -155,7 +156,7 @@ def simplify_graph(
         simpler = integer_layers(simpler, served)
         if not target.backend.on_gpu:  # which has no kernels of NHWC images
             simpler = channels_first(simpler, served)
-        simpler = channels_last(simpler, served)
+        simpler = joined_residuals(channels_last(simpler, served), served)
         simpler = compose(slices_first(simpler), served)
         simpler = merge_products(simpler) if target.backend.on_gpu else simpler
         # Where a transpose was between a product and a scale, these meet only now.

@@ -100,7 +100,8 @@ class IntegerConv2dNhwc:
         return sum(each.bytes for each in self.arguments())
 
     def arguments(self) -> list[Argument]:
-        """Return data, weight, sums of weights, scale, shift and the result."""
+        """Return data, weight, sums of weights, scale, shift, a residual if any, and out."""
+        residual = self.end.residual
         data, weight, out = (
             ((self.images, self.ci), (self.co, self.k), (self.images, self.co))
             if self.rows
@@ -116,6 +117,7 @@ class IntegerConv2dNhwc:
             arg("weights", (self.co,), "int32"),
             arg("scale", (self.co,)),
             arg("shift", (self.co,)),
+            *([arg("residual", out, residual.dtype)] if residual is not None else []),
             arg("out", out, self.end.out_dtype, role="out"),
         ]
 
@@ -132,8 +134,8 @@ class IntegerConv2dNhwc:
             wide = np.pad(planes, around, constant_values=self.end.zero) + self.end.offset
             kernel = weight.reshape(filters).astype("float64").transpose(0, 3, 1, 2)
             sums = op.reference(wide, kernel).transpose(0, 2, 3, 1)
-            made = self.end.finished(sums, *channels)
-            return made.reshape(self.arguments()[-1].shape)
+            shape = self.arguments()[-1].shape
+            return self.end.finished(sums.reshape(shape), *channels)
 
         return convolution
 
@@ -240,7 +242,7 @@ def kernel(shape: IntegerConv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     s, tiling, c = shape, _Tiling(shape, choice), choice
     split = c["split"] > 1
-    rest = ["weights", "scale", "shift", "out"]
+    rest = [each.name for each in s.arguments()[2:]]
     grid = (tiling.blocks[0] * tiling.blocks[1], c["split"], s.groups)
     first = ["data", "weight", *(["partial"] if split else rest)]
     calls = [call(OWNER, first, grid, tiling.threads, tiling.shared_bytes)]

@@ -53,6 +53,21 @@ def dense(layer: Layer) -> Offer | None:
 )
 def conv2d_cuda(layer: Layer) -> Offer | None:
     """Offer the kernels of tensor cores, and those of depthwise layers."""
+    return _conv2d_cuda(layer)
+
+
+@implements(
+    "qnn.conv2d_add", "cuda", "conv2d_int8.cuda", ["NHWC"], dtypes=_DTYPES, activations=("none",)
+)
+def conv2d_add_cuda(layer: Layer) -> Offer | None:
+    """Offer the same kernels with a residual."""
+    op = layer.op
+    assert isinstance(op, ops.QuantisedConv2dAdd)
+    residual = layer.inputs[5].dtype, op.residual_zero, *op.scales, op.conv_low, op.conv_high
+    return _conv2d_cuda(layer, residual)
+
+
+def _conv2d_cuda(layer: Layer, residual: tuple[Any, ...] = ()) -> Offer | None:
     op, (data, weight, *_) = layer.op, layer.inputs
     assert isinstance(op, ops.QuantisedConv2d)
     plain, (filters, kh, kw, channels) = op.plain, weight.shape
@@ -61,7 +76,7 @@ def conv2d_cuda(layer: Layer) -> Offer | None:
         return None
     args = (
         n, h, w, filters, ci, kh, kw, plain.steps, padding_of(plain.sides), plain.holes,
-        op.groups, *Requantisation.of(op, data.dtype).args,
+        op.groups, *Requantisation.of(op, data.dtype).args, *residual,
     )  # fmt: skip
     return _offered("conv2d_int8.cuda", args, layer)
 

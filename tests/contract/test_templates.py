@@ -30,7 +30,7 @@ EACH = (1, 8, 8, 4, 1, 3, 3)
 # Small arguments of each template, which are right.
 SMALL = {
     "attention": (1, 4, 8, 8, 64, 2, True),
-    "conv2d_int8.cpu": (1, 8, 8, 4, 4, 3, 3),
+    "conv2d_int8": (1, 8, 8, 4, 4, 3, 3),
     "conv2d_nchw": IMAGES,
     "conv2d_nhwc.cuda": IMAGES,
     "conv2d_transpose.cuda": ((1, 4, 5, 5), (4, 3, 3, 3)),
@@ -40,7 +40,7 @@ SMALL = {
     "elementwise": ("a + 1", (("a", (4, 3)),)),
     "gemm.cpu": (8, 8, 8, 2),
     "gemm.cuda": (8, 8, 8, "float32", 2),
-    "gemm_int8.cpu": (8, 8, 8),
+    "gemm_int8": (8, 8, 8),
     "gemm_nn": (8, 8, 8),
     "gemm_packed.cpu": (8, 8, 8),
     "group_norm": (2, 4, 8, 2),
@@ -108,8 +108,9 @@ RIGHT = {
     ("gemm.cuda", "shared", ""),
     ("gemm.cpu", "shared", ""),
     *(
-        (f"{name}_int8.cpu", each, 0)
+        (f"{name}_int8.{kind}", each, 0)
         for name in ("conv2d", "gemm")
+        for kind in ("cpu", "cuda")
         for each in ("zero", "out_zero")
     ),
 }

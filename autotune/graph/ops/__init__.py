@@ -84,7 +84,7 @@ from autotune.graph.ops.pool import (
     Pool2d,
 )
 from autotune.graph.ops.quantise import Dequantize, Quantize
-from autotune.graph.ops.quantised_add import QuantisedAdd
+from autotune.graph.ops.quantised_add import QuantisedAdd, QuantisedConv2dAdd
 from autotune.graph.ops.quantised_layers import QuantisedConv2d, QuantisedDense, QuantisedLayer
 from autotune.graph.ops.quantised_pool import QuantisedGlobalAvgPool2d
 from autotune.graph.ops.reduce import Argmax, Argmin, Max, Mean, Min, Prod, Reduction, Sum
@@ -192,6 +192,7 @@ __all__ = [
     "Prod",
     "QuantisedAdd",
     "QuantisedConv2d",
+    "QuantisedConv2dAdd",
     "QuantisedDense",
     "QuantisedGlobalAvgPool2d",
     "QuantisedLayer",

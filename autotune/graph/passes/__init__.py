@@ -13,6 +13,7 @@ from autotune.graph.passes.fold_scale import (
     vector_axis,
 )
 from autotune.graph.passes.image_layout import channels_first, channels_last
+from autotune.graph.passes.integer_between import joined_residuals
 from autotune.graph.passes.integer_layers import integer_layers
 from autotune.graph.passes.merge_products import merge_products
 from autotune.graph.passes.mixed_precision import MIXED, mixed_precision
@@ -53,6 +54,7 @@ __all__ = [
     "fold_scale_forward",
     "folded",
     "integer_layers",
+    "joined_residuals",
     "merge_products",
     "mixed_precision",
     "reshapes_last",

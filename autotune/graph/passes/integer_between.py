@@ -6,8 +6,11 @@ Floats whose steps are known are computed of the integers, if a kernel for integ
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from autotune.graph import ops
-from autotune.graph.passes.composing import GraphReader
+from autotune.graph.graph import Graph
+from autotune.graph.passes.composing import GraphReader, Serves, rewritten
 from autotune.graph.passes.whole_numbers import Whole, is_by_integers, whole_data
 from autotune.graph.value import Constant, Node, Value, apply
 
@@ -47,13 +50,19 @@ def concatenated(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> 
     parts = _known(made.inputs)
     if None in parts or not reader.is_read_once(inputs[0]):
         return None
-    wanted = (node.op.dtype, *[float(e.array) for e in inputs[1:] if isinstance(e, Constant)])
-    whole = [
-        part.value if part is not None and part.steps == wanted
-        else apply(node.op, value, *inputs[1:], origin=node.origin)
-        for part, value in zip(parts, made.inputs, strict=True)
-    ]  # fmt: skip
+    whole = [_in_steps(part, node, inputs) for part in parts if part is not None]
     return apply(made.op, *whole, origin=node.origin)
+
+
+def _in_steps(part: Whole, node: Node, inputs: tuple[Value, ...]) -> Value:
+    """Return integers in the steps of a `Quantize`, whose inputs are given."""
+    scale, zero = (each.array for each in inputs[1:] if isinstance(each, Constant))
+    assert isinstance(node.op, ops.Quantize)
+    if part.steps == (node.op.dtype, float(scale), int(zero)):
+        return part.value
+    own = Constant.of(part.scale), Constant.of(part.zero)
+    floats = apply(ops.Dequantize(), part.value, *own, origin=node.origin)
+    return apply(node.op, floats, *inputs[1:], origin=node.origin)
 
 
 def _known(inputs: tuple[Value, ...]) -> list[Whole | None]:
@@ -61,3 +70,28 @@ def _known(inputs: tuple[Value, ...]) -> list[Whole | None]:
     found = [whole_data(each) for each in inputs]
     by_integers = any(each is not None and is_by_integers(each.value) for each in found)
     return found if by_integers else [None] * len(inputs)
+
+
+def joined_residuals(graph: Graph, serves: Serves) -> Graph:
+    """Let convolutions of integers add the residual behind them, where a kernel computes both."""
+    if not any(isinstance(node.op, ops.QuantisedAdd) for node in graph.nodes):
+        return graph
+    return rewritten(graph, serves, (_joined,))
+
+
+def _joined(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+    """Return a sum as the end of a convolution that nothing else reads."""
+    if not isinstance(node.op, ops.QuantisedAdd):
+        return None
+    add, (left, right) = node.op, inputs
+    swapped = replace(add, scales=add.scales[::-1], zeros=add.zeros[::-1])
+    for op, value, other in ((add, left, right), (swapped, right, left)):
+        conv = reader.made_by(value, ops.QuantisedConv2d)
+        if conv is None or type(conv.op) is not ops.QuantisedConv2d or value is other:
+            continue
+        if conv.op.out_dtype != "float32" and reader.is_read_once(value):
+            both = ops.QuantisedConv2dAdd.of(conv.op, op)
+            made = reader.composed(both, *conv.inputs, other, origin=node.origin)
+            if made is not None:
+                return made
+    return None

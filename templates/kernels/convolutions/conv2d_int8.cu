@@ -25,8 +25,7 @@ typedef int Stored;
 #define END_PARAMETERS
 #else
 typedef Result Stored;
-#define END_PARAMETERS \
-  const int *__restrict__ weights, const float *__restrict__ scale, const float *__restrict__ shift,
+#define END_PARAMETERS REQUANTISE_PARAMETERS
 #endif
 
 // Where the window of an output pixel begins: its offset in the images, its row and its column.
@@ -187,7 +186,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_int8(
 #if SPLIT > 1
   out += static_cast<size_t>(blockIdx.y) * M * CO;
 #else
-  const Requantisation end = {weights, scale, shift};
+  const Requantisation end = REQUANTISATION;
 #endif
 #pragma unroll
   for (int i = 0; i < FRAGS_M * 2; ++i) {
@@ -222,8 +221,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_int8(
 #if SPLIT > 1
 // Adds the sums of all ranges of K.
 extern "C" __global__ void __launch_bounds__(128) conv2d_int8_reduce(
-    const int* __restrict__ partial, const int* __restrict__ weights, const float* __restrict__ scale,
-    const float* __restrict__ shift, Result* __restrict__ out) {
+    const int* __restrict__ partial, REQUANTISE_PARAMETERS Result* __restrict__ out) {
   constexpr int COUNT = CO % 4 ? 1 : 4;
   constexpr size_t SIZE = static_cast<size_t>(M) * CO;
   const size_t at = (static_cast<size_t>(blockIdx.x) * 128 + threadIdx.x) * COUNT;
@@ -233,7 +231,7 @@ extern "C" __global__ void __launch_bounds__(128) conv2d_int8_reduce(
   for (int part = 0; part < SPLIT; ++part)
 #pragma unroll
     for (int c = 0; c < COUNT; ++c) total[c] += partial[part * SIZE + at + c];
-  const Requantisation end = {weights, scale, shift};
+  const Requantisation end = REQUANTISATION;
   write_results(out, at, total, end, static_cast<int>(at % CO));
 }
 #endif

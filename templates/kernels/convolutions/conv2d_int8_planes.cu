@@ -19,8 +19,8 @@ __device__ __forceinline__ unsigned load_channels(const Byte* from) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) conv2d_int8_planes(
-    const Byte* __restrict__ data, const signed char* __restrict__ weight, const int* __restrict__ weights,
-    const float* __restrict__ scale, const float* __restrict__ shift, Result* __restrict__ out) {
+    const Byte* __restrict__ data, const signed char* __restrict__ weight,
+    REQUANTISE_PARAMETERS Result* __restrict__ out) {
   const int i = blockIdx.x * THREADS + threadIdx.x, channel = i % (CO / COUNT) * COUNT;
   const int x0 = i / (CO / COUNT) % BLOCKS_X * PIXELS, row = i / (CO / COUNT) / BLOCKS_X, image = row / OH;
   if (image >= IMAGES) return;
@@ -48,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_int8_planes(
       }
     }
   }
-  const Requantisation end = {weights, scale, shift};
+  const Requantisation end = REQUANTISATION;
 #pragma unroll
   for (int p = 0; p < PIXELS; ++p)
     if (OW % PIXELS == 0 || x0 + p < OW)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
-from autotune.graph.passes import OWN, integer_layers
+from autotune.graph.passes import OWN, integer_layers, joined_residuals
 from autotune.importers import from_onnx
 from autotune.network import compile_network
 
@@ -247,3 +247,56 @@ def test_long_sums_of_bytes_that_32_bits_may_not_hold_are_computed_in_floats(ter
     compiled = compile_network(from_onnx(model_of(nodes, weights, x)).graph, "llvm")
     (found,) = compiled.instance()(x)
     np.testing.assert_allclose(found.numpy(), np.full((1, 3), 255.0 * 127 * terms), rtol=1e-4)
+
+
+def test_sums_maxima_joins_and_averages_between_layers_stay_in_bytes():
+    more = {"u": np.float32(0.07), "e": np.int8(5), "r": np.float32(0.11), "f8": FILTERS}
+    nodes = [
+        *OPERATORS[:2],
+        node("QLinearConv", "q s z f8 ws wz u e b", "o", pads=[1, 1, 1, 1], strides=[2, 2]),
+        node("DequantizeLinear", "p t v", "pd"), node("DequantizeLinear", "o u e", "od"),
+        node("Add", "pd od", "a"), node("Relu", "a", "ar"),
+        node("QuantizeLinear", "ar r v", "k"), node("DequantizeLinear", "k r v", "kd"),
+        node("MaxPool", "kd", "m", kernel_shape=[2, 2], strides=[1, 1]),
+        node("QuantizeLinear", "m r v", "n"), node("DequantizeLinear", "n r v", "nd"),
+        node("MaxPool", "pd", "pm", kernel_shape=[2, 2], strides=[1, 1]),
+        node("Concat", "nd pm", "j", axis=1),
+        node("QuantizeLinear", "j r v", "jq"), node("DequantizeLinear", "jq r v", "jd"),
+        node("GlobalAveragePool", "jd", "g"),
+        node("QuantizeLinear", "g u e", "gq"), node("DequantizeLinear", "gq u e", "y"),
+    ]  # fmt: skip
+    graph = simplified(model_of(nodes, {**COMMON, **more}))
+    found = integer_layers(graph, lambda node: True)
+    kinds = [each.op.name for each in found.nodes]
+    assert "add" not in kinds
+    assert [kinds.count(f"qnn.{name}") for name in ("add", "global_avg_pool2d")] == [1, 1]
+    pools = [each for each in found.nodes if isinstance(each.op, ops.MaxPool2d | ops.Concatenate)]
+    assert {each.outputs[0].dtype for each in pools} == {"int8"}
+    np.testing.assert_allclose(found.run(IMAGE)[0], graph.run(IMAGE)[0], atol=0.0701)
+
+
+def test_sums_of_what_no_kernel_made_bytes_of_stay_in_floats():
+    nodes = [
+        node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z", "d"),
+        node("Add", "d d", "a"), node("MaxPool", "a", "m", kernel_shape=[2, 2]),
+        node("QuantizeLinear", "m s z", "k"), node("DequantizeLinear", "k s z", "y"),
+    ]  # fmt: skip
+    found = integer_layers(simplified(model_of(nodes, COMMON)), lambda node: False)
+    assert not any(each.op.name == "qnn.add" for each in found.nodes)
+
+
+def test_a_residual_becomes_the_end_of_a_convolution_where_a_kernel_computes_both():
+    nodes = [
+        *OPERATORS[:2], node("DequantizeLinear", "p t v", "pd"),
+        node("QLinearConv", "q s z w ws wz t z b", "o", pads=[1, 1, 1, 1], strides=[2, 2]),
+        node("DequantizeLinear", "o t z", "od"), node("Add", "pd od", "a"),
+        node("QuantizeLinear", "a t v", "k"), node("DequantizeLinear", "k t v", "y"),
+    ]  # fmt: skip
+    graph = integer_layers(simplified(model_of(nodes, COMMON)), lambda node: True)
+    found = joined_residuals(graph, lambda node: True)
+    kinds = [each.op.name for each in found.nodes]
+    assert sorted(each for each in kinds if "conv" in each) == ["qnn.conv2d", "qnn.conv2d_add"]
+    np.testing.assert_array_equal(found.run(IMAGE)[0], graph.run(IMAGE)[0])
+    (made,) = compile_network(found, "c").instance()(IMAGE)
+    np.testing.assert_allclose(made.numpy(), found.run(IMAGE)[0], atol=0.0501)
+    assert joined_residuals(graph, lambda node: False).nodes == graph.nodes

@@ -40,6 +40,17 @@ CASES = {
         [(ops.QuantisedDense(), ("int8", 3, 64), ("int8", 32, 64), ("int32", 32), (32,), (32,))],
         [(ops.QuantisedDense(), ("int8", 3, 2**17), ("int8", 2, 2**17), ("int32", 2), (2,),
           (2,))]),
+    "conv2d_int8.cuda": (
+        [(ops.QuantisedConv2d(padding=(1,), data_layout="NHWC"), ("uint8", 1, 9, 9, 16),
+          ("int8", 16, 3, 3, 16), ("int32", 16), (16,), (16,)),
+         (ops.QuantisedConv2d(groups=16, data_layout="NHWC"), ("uint8", 1, 9, 9, 16),
+          ("int8", 16, 3, 3, 1), ("int32", 16), (16,), (16,))],
+        [(ops.QuantisedConv2d(), ("uint8", 1, 16, 9, 9), ("int8", 16, 16, 3, 3),
+          ("int32", 16), (16,), (16,))]),
+    "gemm_int8.cuda": (
+        [(ops.QuantisedDense(), ("int8", 3, 64), ("int8", 32, 64), ("int32", 32), (32,), (32,))],
+        [(ops.QuantisedDense(), ("int8", 3, 2**17), ("int8", 2, 2**17), ("int32", 2), (2,),
+          (2,))]),
     "winograd_conv2d.cuda": (
         [(ops.Conv2d(**SAME), (1, 16, 9, 9), (16, 16, 3, 3))],
         [(ops.Conv2d(**SAME), (1, 15, 9, 9), (16, 15, 3, 3)),
@@ -203,7 +214,7 @@ def offered(template, case):
         make = lambda kind=kind: np.zeros(kind.shape, kind.dtype)
         values.append(Constant(kind, make) if known else Variable(kind, f"x{i}"))
     (function,) = partition(Graph.of(apply(op, *values)), 0)
-    target = BYTES if "int8" in template else KINDS[template.rpartition(".")[2]]
+    target = BYTES if template.endswith("_int8.cpu") else KINDS[template.rpartition(".")[2]]
     return template in [offer.task.name for offer in offers_of(function, target)]
 
 
