@@ -8,8 +8,9 @@ typedef float Result;
 typedef unsigned char Result;
 #endif
 
+typedef unsigned char Added;
 #if RESIDUAL
-#define RESIDUAL_PARAMETER const unsigned char *__restrict__ residual,
+#define RESIDUAL_PARAMETER const Added *__restrict__ residual,
 #define RESIDUAL_POINTER , residual
 #else
 #define RESIDUAL_PARAMETER
@@ -17,19 +18,32 @@ typedef unsigned char Result;
 #endif
 #define REQUANTISE_PARAMETERS \
   const int *__restrict__ weights, const float *__restrict__ scale, const float *__restrict__ shift, RESIDUAL_PARAMETER
-#define REQUANTISATION {weights, scale, shift RESIDUAL_POINTER}
+#define REQUANTISATION weights, scale, shift
 
-struct Requantisation {
-  const int* weights;
-  const float *scale, *shift;
-#if RESIDUAL
-  const unsigned char* residual;
-#endif
+// What is known of some neighbouring channels: DATA_ZERO times the sum of the weights, scale and shift.
+template <int NUMBERS>
+struct Channels {
+  int centre[NUMBERS];
+  float scale[NUMBERS], shift[NUMBERS];
 };
 
-__device__ __forceinline__ float requantised(int sum, const Requantisation& end, int channel) {
-  const int centred = DATA_ZERO ? sum - DATA_ZERO * end.weights[channel] : sum;
-  const float value = fmaf(static_cast<float>(centred), end.scale[channel], end.shift[channel]);
+// Loads what is known of the channels from `channel` on, of which `exist` exist.
+template <int NUMBERS>
+__device__ __forceinline__ Channels<NUMBERS> channels(
+    const int* weights, const float* scale, const float* shift, int channel, int exist) {
+  Channels<NUMBERS> found;
+#pragma unroll
+  for (int i = 0; i < NUMBERS; ++i) {
+    const int at = channel + (i < exist ? i : exist - 1);
+    found.centre[i] = DATA_ZERO ? DATA_ZERO * weights[at] : 0;
+    found.scale[i] = scale[at], found.shift[i] = shift[at];
+  }
+  return found;
+}
+
+template <int NUMBERS>
+__device__ __forceinline__ float requantised(int sum, const Channels<NUMBERS>& end, int i) {
+  const float value = fmaf(static_cast<float>(sum - end.centre[i]), end.scale[i], end.shift[i]);
 #if RESIDUAL
   return fmaxf(fminf(value, SUM_HIGH), SUM_LOW);
 #else
@@ -53,38 +67,53 @@ __device__ __forceinline__ float with_residual(float sum, unsigned byte) {
 // Returns a result that is a whole number as the byte that is stored.
 __device__ __forceinline__ unsigned byte_of(float value) { return (__float2int_rn(value) + OUT_ZERO) & 0xff; }
 
-// Writes the results of NUMBERS neighbouring channels from `channel` on: one, or a multiple of 4, as `at` is then.
-template <int NUMBERS>
+// Loads or stores NUMBERS bytes from `at` on: in words, where ALIGNED says that 4 divides both numbers; else the first
+// `exist`, one by one.
+template <bool ALIGNED, int NUMBERS>
+__device__ __forceinline__ void load_bytes(unsigned (&byte)[NUMBERS], const Added* from, int exist) {
+#pragma unroll
+  for (int i = 0; i < NUMBERS; ++i) {
+    if (ALIGNED && NUMBERS % 4 == 0) byte[i] = reinterpret_cast<const unsigned*>(from)[i / 4] >> i % 4 * 8 & 0xff;
+    else byte[i] = i < exist ? from[i] : 0;
+  }
+}
+
+template <bool ALIGNED, int NUMBERS>
+__device__ __forceinline__ void store_bytes(unsigned char* to, const unsigned (&byte)[NUMBERS], int exist) {
+#pragma unroll
+  for (int i = 0; i < NUMBERS; ++i) {
+    if (ALIGNED && NUMBERS % 4 == 0) {
+      if (i % 4 == 0)
+        reinterpret_cast<unsigned*>(to)[i / 4] = byte[i] | byte[(i + 1) % NUMBERS] << 8 |
+                                                 byte[(i + 2) % NUMBERS] << 16 | byte[(i + 3) % NUMBERS] << 24;
+    } else if (i < exist) {
+      to[i] = static_cast<unsigned char>(byte[i]);
+    }
+  }
+}
+
+// Writes the results of NUMBERS neighbouring channels, of which `exist` exist; ALIGNED is as above.
+template <bool ALIGNED, int NUMBERS>
 __device__ __forceinline__ void write_results(
-    Result* out, size_t at, const int (&sums)[NUMBERS], const Requantisation& end, int channel) {
+    Result* out, size_t at, const int (&sums)[NUMBERS], const Channels<NUMBERS>& end, int exist,
+    const Added* residual = nullptr) {
   float value[NUMBERS];
 #pragma unroll
-  for (int i = 0; i < NUMBERS; ++i) value[i] = requantised(sums[i], end, channel + i);
+  for (int i = 0; i < NUMBERS; ++i) value[i] = requantised(sums[i], end, i);
 #if RESIDUAL
-  unsigned others[(NUMBERS + 3) / 4];
-  if (NUMBERS % 4) {
-    others[0] = end.residual[at];
-  } else {
+  unsigned others[NUMBERS];
+  load_bytes<ALIGNED>(others, residual + at, exist);
 #pragma unroll
-    for (int i = 0; i < NUMBERS / 4; ++i) others[i] = reinterpret_cast<const unsigned*>(end.residual + at)[i];
-  }
-#pragma unroll
-  for (int i = 0; i < NUMBERS; ++i) value[i] = with_residual(value[i], others[i / 4] >> i % 4 * 8 & 0xff);
+  for (int i = 0; i < NUMBERS; ++i) value[i] = with_residual(value[i], others[i]);
 #endif
 #if OUT_FLOAT
 #pragma unroll
-  for (int i = 0; i < NUMBERS; ++i) out[at + i] = value[i];
+  for (int i = 0; i < NUMBERS; ++i)
+    if (ALIGNED || i < exist) out[at + i] = value[i];
 #else
-  if (NUMBERS % 4) {
+  unsigned byte[NUMBERS];
 #pragma unroll
-    for (int i = 0; i < NUMBERS; ++i) out[at + i] = static_cast<Result>(byte_of(value[i]));
-  } else {
-    unsigned word[(NUMBERS + 3) / 4];
-#pragma unroll
-    for (int i = 0; i < NUMBERS; ++i)
-      word[i / 4] = (i % 4 ? word[i / 4] : 0) | byte_of(value[i]) << i % 4 * 8;
-#pragma unroll
-    for (int i = 0; i < NUMBERS / 4; ++i) reinterpret_cast<unsigned*>(out + at)[i] = word[i];
-  }
+  for (int i = 0; i < NUMBERS; ++i) byte[i] = byte_of(value[i]);
+  store_bytes<ALIGNED>(out + at, byte, exist);
 #endif
 }

@@ -21,6 +21,8 @@ _FIRST, _LAST = DATA[2]
 _RANK = len(_FIRST)
 # Operations of convolutions for each byte that is transposed, from which on that is done.
 _LEAST_FLOP = 4
+# Bytes of a word.
+_WORD = 4
 
 
 def channels_first(graph: Graph, serves: Callable[[Node], bool] | None = None) -> Graph:
@@ -181,6 +183,8 @@ class _Conversion:
             turned = replace(op, data_layout=self.new)
             axes = [op.kernel_layout.index(letter) for letter in turned.kernel_layout]
             weight = _transposed(inputs[1], axes, node)
+            if op.groups == 1:
+                data, weight = (_in_words(each, node) for each in (data, weight))
             return apply(turned, data, weight, *inputs[2:], origin=node.origin)
         if not isinstance(op, ops.Conv2d):
             assert isinstance(op, ops.Pool2d | ops.GlobalPool | ops.QuantisedGlobalAvgPool2d)
@@ -222,6 +226,18 @@ class _Conversion:
             return None
         axes = tuple([self.there.index(axis) for axis in over])
         return apply(replace(op, axes=axes), data, origin=node.origin)
+
+
+def _in_words(value: Value, node: Node) -> Value:
+    """Return bytes with their last axis padded to words, which kernels copy: images of 3 channels.
+
+    Weights there are 0, so that it does not matter what images have.
+    """
+    missing = -value.shape[-1] % _WORD
+    if not missing:
+        return value
+    pad = Node(ops.Pad((*[(0, 0)] * (value.type.ndim - 1), (0, missing))), (value,), node.origin)
+    return folded(pad, [value]) if isinstance(value, Constant) else pad.output
 
 
 def _transposed(value: Value, axes: Sequence[int], node: Node) -> Value:

@@ -4,7 +4,8 @@
 // that of the weights OHWI of a filter; the right operand has N filters, K bytes each. A block computes WARPS_M *
 // FRAGS_M * 16 pixels by WARPS_N * FRAGS_N * 8 filters of a group over one of SPLIT ranges of K, and WARPS_K warps
 // divide each K tile among themselves, so that few pixels keep a multiprocessor busy too. cp.async gathers windows in
-// copies of VEC bytes, 1 meaning bytes one by one; outside of images it reads PADDING, bytes that are the zero point.
+// copies of VEC bytes, 1 meaning bytes one by one; outside of images threads store the zero point. (Copies of zero points
+// from global memory were twice as slow: all of them read the same sector of L2.)
 //
 // A thread has the sums of columns 2q, 2q + 1 of each fragment (q = lane % 4). Filters are staged in an order in which
 // these are eight neighbours in four fragments, so that threads write results of eight channels at once.
@@ -16,8 +17,6 @@ constexpr int PITCH = CHUNK + 16, STAGE = (TILE_M + TILE_N) * PITCH;
 constexpr int WIDE = VEC < 4 ? 4 : VEC, VECTORS = CHUNK / WIDE, SWEEP = THREADS / VECTORS;
 constexpr int PASSES = (TILE_M + SWEEP - 1) / SWEEP;
 constexpr bool WHOLE_K = K_PER_SPLIT * SPLIT == K && K_PER_SPLIT % CHUNK == 0, PADS = PAD_TOP || PAD_LEFT || CUT;
-
-__device__ const uint4 PADDING = {DATA_ZERO_WORD, DATA_ZERO_WORD, DATA_ZERO_WORD, DATA_ZERO_WORD};
 
 typedef unsigned char Byte;
 #if SPLIT > 1
@@ -38,27 +37,35 @@ __device__ __forceinline__ Window window_of(int m, int group) {
   return {((pixel / (OW * OH) * IH + y) * IW + x) * CI + group * GROUP_CI, y, x};
 }
 
-// Returns the address of byte k of a window: in the images, or of a zero point.
+// Returns the address of byte k of a window; null outside of its image.
 __device__ __forceinline__ const Byte* byte_at(const Byte* __restrict__ data, const Window& window, int k) {
   const int tap = k / GROUP_CI, dy = tap / KW * DY, dx = tap % KW * DX;
   const bool inside = !PADS || (static_cast<unsigned>(window.y + dy) < IH && static_cast<unsigned>(window.x + dx) < IW);
-  const Byte* const at = data + (window.offset + (dy * IW + dx) * CI + k % GROUP_CI);
-  return inside ? at : reinterpret_cast<const Byte*>(&PADDING);
+  return inside ? data + (window.offset + (dy * IW + dx) * CI + k % GROUP_CI) : nullptr;
 }
 
-// Copies WIDE bytes from k on to shared memory, where `source` is the address of each; beyond `end` they are zeros.
-template <class Source>
+// Puts WIDE bytes from k on into shared memory, where `source` is the address of each, or null, which stands for the
+// zero point; beyond `end`, and where nothing exists, they are zeros.
+template <bool HAS_NULL, class Source>
 __device__ __forceinline__ void stage_bytes(Byte* to, int k, int end, bool exists, Source source) {
   if (VEC < 4) {
     unsigned word = 0;
 #pragma unroll
-    for (int i = 0; i < 4; ++i)
-      if (exists && k + i < end) word |= static_cast<unsigned>(*source(k + i)) << 8 * i;
+    for (int i = 0; i < 4; ++i) {
+      const Byte* const from = exists && k + i < end ? source(k + i) : nullptr;
+      word |= (from ? *from : HAS_NULL ? DATA_ZERO_WORD & 0xff : 0) << 8 * i;
+    }
     *reinterpret_cast<unsigned*>(to) = word;
   } else {
     const bool valid = exists && (WHOLE_K || k < end);
     const Byte* const from = source(WHOLE_K || k < end ? k : 0);
-    copy_async<WIDE / 4>(reinterpret_cast<float*>(to), reinterpret_cast<const float*>(from), valid);
+    if (HAS_NULL && DATA_ZERO && !from) {
+#pragma unroll
+      for (int i = 0; i < WIDE; i += 4) *reinterpret_cast<unsigned*>(to + i) = DATA_ZERO_WORD;
+    } else {
+      copy_async<WIDE / 4>(
+          reinterpret_cast<float*>(to), reinterpret_cast<const float*>(from), valid && (!HAS_NULL || from));
+    }
   }
 }
 
@@ -148,14 +155,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_int8(
       for (int pass = 0; pass < PASSES; ++pass) {
         const int row = pass * SWEEP + row0;
         if (TILE_M % SWEEP == 0 || row < TILE_M)
-          stage_bytes(to + row * PITCH, k, k_end, M % TILE_M == 0 || m0 + row < M,
+          stage_bytes<PADS>(to + row * PITCH, k, k_end, M % TILE_M == 0 || m0 + row < M,
                       [&](int at) { return byte_at(data, window[pass], at); });
       }
 #pragma unroll
       for (int pass = 0; pass < (TILE_N + SWEEP - 1) / SWEEP; ++pass) {
         const int row = pass * SWEEP + row0;
         if (TILE_N % SWEEP == 0 || row < TILE_N)
-          stage_bytes(to + (TILE_M + place_of(row)) * PITCH, k, k_end, N % TILE_N == 0 || n0 + row < N,
+          stage_bytes<false>(to + (TILE_M + place_of(row)) * PITCH, k, k_end, N % TILE_N == 0 || n0 + row < N,
                       [&](int at) { return filters + static_cast<size_t>(n0 + row) * K + at; });
       }
     }
@@ -185,16 +192,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_int8(
   }
 #if SPLIT > 1
   out += static_cast<size_t>(blockIdx.y) * M * CO;
-#else
-  const Requantisation end = REQUANTISATION;
 #endif
 #pragma unroll
-  for (int i = 0; i < FRAGS_M * 2; ++i) {
-    const int m = m0 + warp_m + i * 8 + lane / 4;
-    if (M % TILE_M && m >= M) continue;
+  for (int j = 0; j < FRAGS_N; j += 4) {
+    const int n = n0 + warp_n + j * 8 + lane % 4 * 8, channel = group * N + n;
+    if (n >= N) break;
+#if SPLIT == 1
+    const Channels<8> end = channels<8>(REQUANTISATION, channel, N - n);
+#endif
 #pragma unroll
-    for (int j = 0; j < FRAGS_N; j += 4) {
-      const int n = n0 + warp_n + j * 8 + lane % 4 * 8, channel = group * N + n;
+    for (int i = 0; i < FRAGS_M * 2; ++i) {
+      const int m = m0 + warp_m + i * 8 + lane / 4;
+      if (M % TILE_M && m >= M) break;
       int total[8];
 #pragma unroll
       for (int c = 0; c < 8; ++c) total[c] = sums[i / 2][j + c / 2][i % 2 * 2 + c % 2];
@@ -202,17 +211,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_int8(
 #if SPLIT > 1
 #pragma unroll
       for (int c = 0; c < 8; ++c)
-        if (n + c < N) out[at + c] = total[c];
+        if (N % 8 == 0 || n + c < N) out[at + c] = total[c];
 #else
-      if (N % 8 == 0) {
-        if (n < N) write_results(out, at, total, end, channel);
-      } else {
-#pragma unroll
-        for (int c = 0; c < 8; ++c) {
-          const int one[1] = {total[c]};
-          if (n + c < N) write_results(out, at + c, one, end, channel + c);
-        }
-      }
+      write_results<N % 8 == 0>(out, at, total, end, N - n RESIDUAL_POINTER);
 #endif
     }
   }
@@ -231,7 +232,6 @@ extern "C" __global__ void __launch_bounds__(128) conv2d_int8_reduce(
   for (int part = 0; part < SPLIT; ++part)
 #pragma unroll
     for (int c = 0; c < COUNT; ++c) total[c] += partial[part * SIZE + at + c];
-  const Requantisation end = REQUANTISATION;
-  write_results(out, at, total, end, static_cast<int>(at % CO));
+  write_results<true>(out, at, total, channels<COUNT>(REQUANTISATION, at % CO, COUNT), COUNT RESIDUAL_POINTER);
 }
 #endif

@@ -48,9 +48,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_int8_planes(
       }
     }
   }
-  const Requantisation end = REQUANTISATION;
+  const Channels<COUNT> end = channels<COUNT>(REQUANTISATION, channel, COUNT);
 #pragma unroll
   for (int p = 0; p < PIXELS; ++p)
     if (OW % PIXELS == 0 || x0 + p < OW)
-      write_results(out, (static_cast<size_t>(row) * OW + x0 + p) * CO + channel, sums[p], end, channel);
+      write_results<true>(
+          out, (static_cast<size_t>(row) * OW + x0 + p) * CO + channel, sums[p], end, COUNT RESIDUAL_POINTER);
 }
