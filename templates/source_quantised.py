@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autotune import SourceKernel
+from autotune.errors import TemplateError
 
 from .arguments import template
 from .convolutions import conv2d_int8 as conv2d_int8_nhwc
@@ -88,8 +89,13 @@ def conv2d_int8_cuda(
     """
     owner = conv2d_int8_nhwc.OWNER
     window = Window((kh, kw), two(owner, stride), four(owner, padding), two(owner, dilation))
-    scales = sum_scale, residual_scale
-    added = Residual(residual, residual_zero, scales, sum_low, sum_high) if residual else None
+    numbers = residual_zero, (sum_scale, residual_scale), sum_low, sum_high
+    if not residual and numbers != (0, (1.0, 1.0), -128.0, 127.0):
+        raise TemplateError(
+            f"{owner}: scales, limits and a zero point are those of a residual, got {numbers} and "
+            "no residual: name its type"
+        )
+    added = Residual(residual, *numbers) if residual else None
     end = Requantisation(dtype, zero, out_dtype, out_zero, low, high, added)
     shape = IntegerConv2dNhwc(n, h, w, co, ci, window, groups, end)
     family = conv2d_int8_planes if conv2d_int8_planes.suits(shape) else conv2d_int8_nhwc

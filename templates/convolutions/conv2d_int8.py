@@ -129,13 +129,13 @@ class IntegerConv2dNhwc:
         images = (self.images, self.h, self.w, self.ci)
         filters = (self.co, *self.window.size, self.run)
 
-        def convolution(data: Array, weight: Array, *channels: Array) -> Array:
+        def convolution(data: Array, weight: Array, weights: Array, *rest: Array) -> Array:
             planes = data.reshape(images).astype("float64").transpose(0, 3, 1, 2)
-            wide = np.pad(planes, around, constant_values=self.end.zero) + self.end.offset
+            wide = np.pad(planes, around, constant_values=self.end.zero)
             kernel = weight.reshape(filters).astype("float64").transpose(0, 3, 1, 2)
             sums = op.reference(wide, kernel).transpose(0, 2, 3, 1)
-            shape = self.arguments()[-1].shape
-            return self.end.finished(sums.reshape(shape), *channels)
+            without_sign = sums.reshape(self.arguments()[-1].shape) + self.end.offset * weights
+            return self.end.finished(without_sign, weights, *rest)
 
         return convolution
 

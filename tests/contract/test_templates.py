@@ -107,6 +107,8 @@ RIGHT = {
     ("attention.cpu", "kv_heads", 0),
     ("gemm.cuda", "shared", ""),
     ("gemm.cpu", "shared", ""),
+    ("conv2d_int8.cuda", "residual", ""),
+    ("conv2d_int8.cuda", "residual_zero", 0),
     *(
         (f"{name}_int8.{kind}", each, 0)
         for name in ("conv2d", "gemm")

@@ -185,7 +185,8 @@ class _Conversion:
             weight = _transposed(inputs[1], axes, node)
             if op.groups == 1:
                 data, weight = (_in_words(each, node) for each in (data, weight))
-            return apply(turned, data, weight, *inputs[2:], origin=node.origin)
+            more = [self._turn(e, node) if e.type.ndim == _RANK else e for e in inputs[2:]]
+            return apply(turned, data, weight, *more, origin=node.origin)
         if not isinstance(op, ops.Conv2d):
             assert isinstance(op, ops.Pool2d | ops.GlobalPool | ops.QuantisedGlobalAvgPool2d)
             return apply(replace(op, layout=self.new), data, origin=node.origin)
