@@ -138,12 +138,13 @@ def _groups_of_channels(
 def attention_cuda_heads(
     batch: int, heads: int, queries: int, keys: int, size: int, kv_heads: int = 0,
     causal: bool = False, scale: float = 0.0, dtype: str = "float16", layout: str = "BHSD",
+    bias: Sequence[int] = (), bias_dtype: str = "",
 ) -> SourceKernel:  # fmt: skip
-    """Attention, forward: softmax(q k^T * scale) v of each head, on tensor cores (sm_80 on).
+    """Attention, forward: softmax(q k^T * scale + bias) v of each head, on tensor cores.
 
-    The function takes q (batch, heads, queries, size), k and v (batch, kv_heads, keys, size), and
-    out, which is as q. Decoding has one query. On sm_90 heads of 64 and 128 may also run by
-    ``wgmma``.
+    The function takes q (batch, heads, queries, size), k and v (batch, kv_heads, keys, size), the
+    bias if there is one, and out, which is as q. Decoding has one query. It runs on sm_80 on; on
+    sm_90 heads of 32 on may also run by ``wgmma``.
 
     Args:
         size: of a head, a multiple of 8 up to 256.
@@ -155,10 +156,14 @@ def attention_cuda_heads(
         layout: ``"BHSD"``; ``"BSHD"``, in which heads and rows of all arrays are swapped; or
             ``"packed"``: instead of q, k and v one array (batch, rows, heads + 2 * kv_heads, size)
             whose heads are those of q, then of k, then of v, and out as in ``"BSHD"``.
+        bias: the extents of the bias before the keys, ``(batch, heads, queries)``, each of which
+            may be 1; ``()`` for none. An element of -inf hides a key.
+        bias_dtype: ``"float32"`` where it is not that of the other arrays.
     """
     shape = Attention(
-        batch, heads, kv_heads or heads, queries, keys, size, causal, scale, dtype, layout
-    )
+        batch, heads, kv_heads or heads, queries, keys, size, causal, scale, dtype, layout,
+        tuple(bias), bias_dtype,
+    )  # fmt: skip
     target = Target.current() or Target("cuda")
     both = attention_space.both_of(shape, target)
     if both is None or both.chosen_before(get_config()):
@@ -169,12 +174,13 @@ def attention_cuda_heads(
 @template("attention.cpu")
 def attention_cpu_heads(
     batch: int, heads: int, queries: int, keys: int, size: int, kv_heads: int = 0,
-    causal: bool = False, scale: float = 0.0, layout: str = "BHSD",
+    causal: bool = False, scale: float = 0.0, layout: str = "BHSD", bias: Sequence[int] = (),
 ) -> SourceKernel:  # fmt: skip
     """Attention in float32 as ``attention.cuda`` does it, on a CPU, of heads up to 1024."""
     shape = FloatAttention(
-        batch, heads, kv_heads or heads, queries, keys, size, causal, scale, layout=layout
-    )
+        batch, heads, kv_heads or heads, queries, keys, size, causal, scale, layout=layout,
+        bias=tuple(bias),
+    )  # fmt: skip
     return tunable(attention_cpu, shape, "llvm")
 
 

@@ -8,16 +8,20 @@ Each is called as a user does: a function of tensors on the current stream. Riva
 a CUDA graph, and Inductor in the modes that use CUDA graphs. Times are seconds from one call to
 the next of many calls in a row, measured by events, in turns. Parameters are drawn; TF32 is off;
 cuDNN chooses by measuring. Errors are norms of differences to the model in float64. Names are
-those of torchvision, which must be installed for them, and ``gpt2`` and ``bert``, which are here.
+those of torchvision and timm, which must be installed for them; ``t5`` (T5-small, encoder and
+decoder) and ``llama`` (four blocks, grouped queries), of transformers; and ``gpt2`` and ``bert``,
+which are here.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
 import importlib
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,7 +30,7 @@ from autotune.torch import backend
 # Calls in one sample.
 _CALLS = 20
 _SIZES = {"inception_v3": 299}
-_MODES = ("reduce-overhead", "max-autotune")
+_MODES = ("reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
 def transformer(torch: Any, name: str) -> tuple[Any, Any]:
@@ -79,16 +83,52 @@ def transformer(torch: Any, name: str) -> tuple[Any, Any]:
     return Transformer(), torch.randint(0, words, (1, rows))
 
 
+def of_transformers(torch: Any, name: str) -> tuple[Any, Any]:
+    """Return a model of transformers, made of a configuration alone, and tokens for it."""
+    library: Any = importlib.import_module("transformers")
+    if name == "t5":
+        config = library.T5Config(decoder_start_token_id=0)
+        inner = library.T5ForConditionalGeneration(config)
+    else:
+        config = library.LlamaConfig(
+            hidden_size=1024, intermediate_size=2816, num_hidden_layers=4, vocab_size=32000,
+            num_attention_heads=16, num_key_value_heads=4,
+        )  # fmt: skip
+        inner = library.LlamaForCausalLM(config)
+
+    class Logits(torch.nn.Module):  # type: ignore[misc, name-defined]
+        """The model as a function of tokens."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, tokens: Any) -> Any:
+            both = {"decoder_input_ids": tokens[:, :64]} if name == "t5" else {}
+            return self.inner(tokens, use_cache=False, **both).logits
+
+    return Logits(), torch.randint(0, 32000, (1, 128))
+
+
+def of_images(torch: Any, name: str) -> tuple[Any, Any]:
+    """Return a model of torchvision, or else of timm, and an image for it."""
+    models = importlib.import_module("torchvision.models")
+    if hasattr(models, name):
+        size = _SIZES.get(name, 224)
+        return getattr(models, name)(weights=None), torch.randn(1, 3, size, size)
+    model = importlib.import_module("timm").create_model(name, pretrained=False)
+    return model, torch.randn(1, *model.default_cfg["input_size"])
+
+
 def model_of(torch: Any, name: str, seed: int) -> tuple[Any, Any]:
     """Return a model whose parameters are drawn, and an input."""
     torch.manual_seed(seed)
     if name in ("gpt2", "bert"):
         model, data = transformer(torch, name)
+    elif name in ("t5", "llama"):
+        model, data = of_transformers(torch, name)
     else:
-        models = importlib.import_module("torchvision.models")
-        model = getattr(models, name)(weights=None)
-        size = _SIZES.get(name, 224)
-        data = torch.randn(1, 3, size, size)
+        model, data = of_images(torch, name)
     for parameter in model.parameters():
         # Weights that begin as zeros would hide what is wrong before them.
         if parameter.detach().std() == 0 or parameter.numel() == 1:
@@ -187,10 +227,21 @@ def time_in_turns(torch: Any, name: str, dtype: str, runs: Runs, rounds: int) ->
         print(f"{name:18} {dtype:8} {way:24} {said}", flush=True)
 
 
+@contextlib.contextmanager
+def _alone(path: str | None) -> Iterator[None]:
+    """Let processes that prepare side by side be timed one after another."""
+    if path is None:
+        yield
+        return
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("models", nargs="+", help="names of torchvision, gpt2 or bert")
+    parser.add_argument("models", nargs="+", help="of torchvision, timm, or named above")
     parser.add_argument("--dtype", nargs="+", default=["float32"], help="float32, float16, ...")
     parser.add_argument("--rivals", nargs="*", default=["eager", "reduce-overhead"],
                         choices=["eager", *_MODES])  # fmt: skip
@@ -198,6 +249,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the parameters")
     parser.add_argument("--tune", type=float, default=0, help="seconds for each model")
     parser.add_argument("--log", default="torch_compile.log", help="of tuning")
+    parser.add_argument("--lock", help="a file; who holds it is timed, others wait")
     parser.add_argument("--channels-last", action="store_true", help="images as NHWC for torch")
     options = parser.parse_args(argv)
     torch: Any = importlib.import_module("torch")
@@ -207,8 +259,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     with torch.no_grad():
         every = [(name, dtype) for name in options.models for dtype in options.dtype]
         prepared = [prepare(torch, name, dtype, options) for name, dtype in every]
-        for (name, dtype), runs in zip(every, prepared, strict=True):
-            time_in_turns(torch, name, dtype, runs, options.rounds)
+        with _alone(options.lock):
+            for (name, dtype), runs in zip(every, prepared, strict=True):
+                time_in_turns(torch, name, dtype, runs, options.rounds)
 
 
 if __name__ == "__main__":

@@ -89,7 +89,8 @@ def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
         causal=s.causal, keys_from=packed * s.heads * s.size,
         values_from=packed * (s.heads + s.kv_heads) * s.size,
         **pitches("query", of_q, s.queries), **pitches("key", of_k, s.keys),
-        **pitches("out", s.heads, s.queries), **choice,
+        **pitches("out", s.heads, s.queries), biased=bool(s.bias),
+        **(s.bias_pitches if s.bias else {}), **choice,
     )  # fmt: skip
     # Of the tile of products, which has no epilogue here.
     unused = common.defines(

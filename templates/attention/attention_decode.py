@@ -17,7 +17,7 @@ from autotune.errors import TemplateError
 
 from .. import common
 from ..tensor_map import initializer, tensor_map
-from .attention_mma import MOST_EMPTY, Attention, defines, launches
+from .attention_mma import MOST_EMPTY, Attention, bias_registers, defines, launches
 
 # Rows of an MMA tile, and the most rows of queries that share keys.
 TILE_ROWS, MOST_ROWS = 16, 32
@@ -49,7 +49,7 @@ class DecodeTiling:
         self.shared_bytes = (
             c["warps"] * (common.larger(buffer, partial_bytes) + 8 * c["stages"]) + 1024
         )
-        self.registers = 3 * deep // 4 + c["keys"] // 2 + 64
+        self.registers = 3 * deep // 4 + c["keys"] // 2 + bias_registers(shape, c["keys"]) + 64
         self.blocks = self.tiles * shape.matrices
 
     def resident(self) -> int:

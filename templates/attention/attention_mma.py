@@ -35,7 +35,7 @@ MOST_EMPTY = 16
 
 @dataclass(frozen=True)
 class Attention:
-    """softmax(q k^T * scale) v of each head.
+    """softmax(q k^T * scale + bias) v of each head.
 
     Attributes:
         heads, kv_heads: of q, and of k and v; ``heads / kv_heads`` of q share one of k and v.
@@ -44,6 +44,9 @@ class Attention:
         causal: whether query i attends to keys up to i + keys - queries only; to none gives 0.
         scale: of scores; 0 means 1 / sqrt(size).
         layout: of the arrays, one of `LAYOUTS`.
+        bias: extents of the bias (batch, heads, queries) before the keys, each of which may be 1;
+            none without a bias.
+        bias_dtype: of the bias; empty for that of the other arrays.
     """
 
     batch: int
@@ -56,6 +59,8 @@ class Attention:
     scale: float = 0.0
     dtype: str = "float16"
     layout: str = LAYOUTS[0]
+    bias: tuple[int, ...] = ()
+    bias_dtype: str = ""
 
     def __post_init__(self) -> None:
         extents = (self.batch, self.heads, self.kv_heads, self.queries, self.keys, self.size)
@@ -74,9 +79,27 @@ class Attention:
             raise TemplateError(
                 f"{OWNER}: a packed array must have as many queries as keys, got {self}"
             )
+        self._check_bias()
         most = common.ceil_div(self.rows, 16) * self.matrices
         if self.keys + self.rows > 2**30 or most > 2**31 - 1:
             raise TemplateError(f"{OWNER}: kernels index rows and blocks by 32 bits, got {self}")
+
+    def _check_bias(self) -> None:
+        scores = (self.batch, self.heads, self.queries)
+        fits = len(self.bias) == len(scores) and all(
+            n in (1, m) for n, m in zip(self.bias, scores, strict=True)
+        )
+        if self.bias and not fits:
+            raise TemplateError(
+                f"{OWNER}: bias must be extents of {scores}, each of which may be 1, or (), "
+                f"got {self.bias}"
+            )
+        known = ("", "float32", self.dtype) if self.bias else ("",)
+        if self.bias_dtype not in known:
+            raise TemplateError(
+                f"{OWNER}: bias_dtype must be one of {', '.join(map(repr, known))}, "
+                f"got {self.bias_dtype!r}"
+            )
 
     def check_elements(self) -> None:
         """Raise `TemplateError` for sizes and types that kernels do not have."""
@@ -128,23 +151,36 @@ class Attention:
         return sum(a.bytes for a in self.arguments())
 
     def arguments(self) -> list[Argument]:
-        """Return q, k, v and out, or qkv and out."""
+        """Return q, k and v, or qkv; the bias if there is one; and out."""
         first = self.layout != "BHSD"
 
         def shape(heads: int, rows: int) -> tuple[int, ...]:
             return (self.batch, *((rows, heads) if first else (heads, rows)), self.size)
 
-        out = arg("out", shape(self.heads, self.queries), self.dtype, role="out")
+        last = [arg("out", shape(self.heads, self.queries), self.dtype, role="out")]
+        if self.bias:
+            last.insert(0, arg("bias", (*self.bias, self.keys), self.bias_dtype or self.dtype))
         if self.layout == "packed":
-            return [arg("qkv", shape(self.heads + 2 * self.kv_heads, self.keys), self.dtype), out]
+            every = shape(self.heads + 2 * self.kv_heads, self.keys)
+            return [arg("qkv", every, self.dtype), *last]
         heads = {"q": (self.heads, self.queries)}
         heads |= dict.fromkeys("kv", (self.kv_heads, self.keys))
-        return [*(arg(name, shape(*each), self.dtype) for name, each in heads.items()), out]
+        return [*(arg(name, shape(*each), self.dtype) for name, each in heads.items()), *last]
 
     @property
     def read(self) -> list[str]:
-        """Names of the arrays that kernels take as q, k and v."""
-        return ["qkv"] * 3 if self.layout == "packed" else ["q", "k", "v"]
+        """Names of the arrays that kernels take as q, k and v, and as the bias."""
+        arrays = ["qkv"] * 3 if self.layout == "packed" else ["q", "k", "v"]
+        return [*arrays, "bias"] if self.bias else arrays
+
+    @property
+    def bias_pitches(self) -> dict[str, int]:
+        """Elements from a batch, a head and a query of the bias to the next; 0 where it is one."""
+        pitches, pitch = dict[str, int](), self.keys
+        for name, extent in zip(("row", "head", "batch"), reversed(self.bias), strict=True):
+            pitches[f"bias_{name}"] = pitch if extent > 1 else 0
+            pitch *= extent
+        return pitches
 
     def heads_first(self, arrays: Sequence[Array]) -> list[Array]:
         """Return q, k and v, heads before rows."""
@@ -157,10 +193,13 @@ class Attention:
         """Return numpy in, numpy out, in float32 at least."""
 
         def attention(*arrays: Array) -> Array:
-            q, k, v = self.heads_first(arrays)
+            count = 1 if self.layout == "packed" else 3
+            q, k, v = self.heads_first(arrays[:count])
             kind = np.float64 if q.dtype == np.float64 else np.float32
             keys, values = (np.repeat(x.astype(kind), self.group, axis=1) for x in (k, v))
             scores = q.astype(kind) @ keys.swapaxes(2, 3) * kind(self.factor)
+            for bias in arrays[count:]:
+                scores = scores + bias.astype(kind)
             if self.causal:
                 last = np.arange(self.queries)[:, None] + self.keys - self.queries
                 scores = np.where(np.arange(self.keys) <= last, scores, -np.inf)
@@ -188,8 +227,13 @@ class AttentionTiling:
         staged = self.tile_q + 2 * c["stages"] * c["keys"]
         deep = 16 * common.ceil_div(shape.size, 16)
         self.shared_bytes = 2 * staged * (deep + 8)
-        self.registers = deep * 3 // 4 + c["keys"] // 2 + 48
+        self.registers = deep * 3 // 4 + c["keys"] // 2 + bias_registers(shape, c["keys"]) + 48
         self.blocks = self.tiles * shape.matrices
+
+
+def bias_registers(shape: Attention, keys: int) -> int:
+    """Return the registers of a thread for the bias of its scores of a tile of keys."""
+    return (keys // 2 if shape.bias_dtype == "float32" else keys // 4) if shape.bias else 0
 
 
 def candidates(shape: Attention) -> dict[str, list[int]]:
@@ -276,8 +320,23 @@ def defines(
             packed=shape.layout == "packed", padded_to=padded_to,
         ),
         "KEYS": shape.keys,
-        "SCALE_LOG2": f"{shape.factor * math.log2(math.e)!r}f",
+        **_scaling(shape),
         "RESULT": "float" if c["split"] > 1 else "unsigned short",
+    }  # fmt: skip
+
+
+def _scaling(shape: Attention) -> dict[str, object]:
+    """Return the factors of scores, and where the bias is.
+
+    A bias is added to scores that are scaled already; all else is left to the exponentials.
+    """
+    if not shape.bias:
+        return {"SCALE_LOG2": f"{shape.factor * math.log2(math.e)!r}f"}
+    wide = shape.bias_dtype == "float32"
+    return {
+        "SCALE_LOG2": f"{math.log2(math.e)!r}f", "BIASED": 1, "SCALE": f"{shape.factor!r}f",
+        "BIAS_ELEMENT": "float" if wide else "unsigned short",
+        **common.defines(**shape.bias_pitches),
     }  # fmt: skip
 
 

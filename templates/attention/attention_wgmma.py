@@ -18,7 +18,7 @@ from autotune.errors import TemplateError
 
 from .. import common
 from ..products import gemm_wgmma
-from .attention_mma import Attention, defines
+from .attention_mma import Attention, bias_registers, defines
 
 # Registers of a producer thread, as in the kernel text.
 PRODUCER_REGISTERS = 40
@@ -45,7 +45,8 @@ class AttentionWgmmaTiling:
         wide, deep = (by * common.ceil_div(shape.size, by) for by in (64, 16))
         barriers = 2 + 4 * c["stages"] + self.consumer_warpgroups
         self.shared_bytes = 2 * staged * wide + 8 * barriers + 1024
-        self.registers = c["keys"] // 2 + c["keys"] // 4 + deep // 2 + OTHER_REGISTERS
+        scores = c["keys"] // 2 + c["keys"] // 4 + bias_registers(shape, c["keys"])
+        self.registers = scores + deep // 2 + OTHER_REGISTERS
 
     def fits(self, resident: int, target: Target) -> bool:
         """Return whether ``resident`` blocks fit a multiprocessor's registers and memory."""

@@ -159,6 +159,14 @@ def _heads_of(layer: Layer) -> tuple[str, tuple[int, ...]]:
     return "BHSD", (batch, heads, k[1], queries, k[2], size)
 
 
+def _bias_of(layer: Layer) -> tuple[Any, ...]:
+    """Return the extents of the bias of attention, and its type where that is another one."""
+    biases = layer.inputs[1 if isinstance(layer.op, ops.PackedAttention) else 3 :]
+    for bias in biases:
+        return (bias.shape[:3], *([] if bias.dtype == layer.result.dtype else [bias.dtype]))
+    return ()
+
+
 def attention(kind: str, layer: Layer) -> Offer | None:
     """Offer the kernel that keeps scores to itself; a GPU's has heads of multiples of 8."""
     op = layer.op
@@ -167,14 +175,25 @@ def attention(kind: str, layer: Layer) -> Offer | None:
     factor = op.factor(size)
     # What has its default is left out, so that records of it are found.
     scale = 0.0 if factor == size**-0.5 else factor
-    dtype, seen = layer.result.dtype, (op.causal, scale)
-    extents = (batch, heads, kv_heads, queries, keys, size, *seen, dtype, layout)
+    dtype, seen, bias = layer.result.dtype, (op.causal, scale), _bias_of(layer)
+    extents = (batch, heads, kv_heads, queries, keys, size, *seen, dtype, layout, *bias)
     serves = factor > 0 and takes(Attention if kind == "cuda" else FloatAttention, *extents)
     if not serves or layer.epilogue != Epilogue():
         return None
     grouped = kv_heads if kv_heads < heads else 0
-    order = [layout] if layout != "BHSD" else []
-    args = (batch, heads, queries, keys, size, grouped, *seen, *_of_dtype(kind, dtype), *order)
+    order = [layout] if layout != "BHSD" or bias else []
+    args = (
+        batch,
+        heads,
+        queries,
+        keys,
+        size,
+        grouped,
+        *seen,
+        *_of_dtype(kind, dtype),
+        *order,
+        *bias,
+    )
     return Offer(f"attention.{kind}", args, layer.inputs)
 
 

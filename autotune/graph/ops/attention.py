@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,11 +23,12 @@ _LEAST = 1e-30
 
 @dataclass(frozen=True)
 class Attention(Operator):
-    """softmax(q k^T * scale) v of each head, the layout as in PyTorch.
+    """softmax(q k^T * scale + bias) v of each head, the layout as in PyTorch.
 
     Inputs are q (batch, heads, queries, size), k and v (batch, kv_heads, keys, size), each head of
-    which serves ``heads / kv_heads`` neighbours; the result is as q. Scores and sums of 16-bit
-    floats are in float32.
+    which serves ``heads / kv_heads`` neighbours, and there may be a bias (batch, heads, queries,
+    keys), whose extents but the last may be 1: it is of the type of q or float32, and -inf hides a
+    key. The result is as q. Scores and sums of 16-bit floats are in float32.
 
     Attributes:
         causal: whether query i sees keys up to i + keys - queries only, so that the last one sees
@@ -42,8 +44,8 @@ class Attention(Operator):
 
     def infer(self, *inputs: TensorType) -> TensorType:
         """Return the type of q."""
-        self.take(inputs, 3)
-        q, k, v = inputs
+        self.take(inputs, 3, 4)
+        q, k, v, *biases = inputs
         if q.ndim != 4 or q.dtype not in _FLOATS:
             self.refuse("q", f"(batch, heads, queries, size) of {', '.join(_FLOATS)}", q)
         fits = k.ndim == 4 and (k.shape[0], k.shape[3], k.dtype) == (
@@ -56,6 +58,8 @@ class Attention(Operator):
             self.refuse("k", expected, k)
         if v != k:
             self.refuse("v", f"{k}, as k is", v)
+        for bias in biases:
+            self._check_bias(bias, (*q.shape[:3], k.shape[2]), q.dtype)
         if not isinstance(self.causal, bool):
             self.refuse("causal", "True or False", self.causal)
         scale: object = self.scale
@@ -64,14 +68,23 @@ class Attention(Operator):
             self.refuse("scale", "a number, or None for 1 / sqrt(size)", scale)
         return q
 
+    def _check_bias(self, bias: TensorType, scores: tuple[int, ...], dtype: str) -> None:
+        """Refuse a bias that does not fit the scores."""
+        whole = bias.ndim == 4 and bias.shape[3] == scores[3]
+        fits = whole and all(n in (1, m) for n, m in zip(bias.shape, scores, strict=True))
+        if not fits or bias.dtype not in {dtype, _bias_dtype(dtype)}:
+            types = " or ".join(dict.fromkeys((dtype, _bias_dtype(dtype))))
+            expected = f"{scores} of {types}, where extents but the last may be 1"
+            self.refuse("bias", expected, bias)
+
     def factor(self, size: int) -> float:
         """Return what scores of heads of a size are multiplied by."""
         return size**-0.5 if self.scale is None else float(self.scale)
 
     def compute(self, *inputs: Tensor) -> Tensor:
         """Write the scores to memory: products, softmax and products in stages."""
-        q, k, v = inputs
-        kind = "float64" if q.dtype == "float64" else "float32"
+        q, k, v, *biases = inputs
+        kind = _bias_dtype(q.dtype)
         size = TensorType.of(q).shape[3]
         queries, keys = TensorType.of(q).shape[2], TensorType.of(k).shape[2]
         factor = te.const(self.factor(size), kind)
@@ -82,10 +95,12 @@ class Attention(Operator):
             return te.Select(j <= i + (keys - queries), value, other) if self.causal else value
 
         lowest = te.min_value(kind)
+        biased = _biased(biases, kind)
         scaled = te.compute(
-            scores.shape, lambda b, h, i, j: seen(i, j, scores(b, h, i, j) * factor, lowest),
+            scores.shape,
+            lambda b, h, i, j: seen(i, j, biased(scores(b, h, i, j) * factor, b, h, i, j), lowest),
             "T_scaled",
-        )  # fmt: skip
+        )
         highest = topi.max(scaled, 3, True)
         powers = te.compute(
             scores.shape,
@@ -111,10 +126,12 @@ class Attention(Operator):
 
     def reference(self, *inputs: Array) -> Array:
         """Multiply, take the softmax, and multiply."""
-        q, k, v = inputs
+        q, k, v, *biases = inputs
         group, (queries, keys) = q.shape[1] // k.shape[1], (q.shape[2], k.shape[2])
         k, v = (np.repeat(each, group, axis=1) for each in (k, v))
         scores = q @ k.swapaxes(2, 3) * self.factor(q.shape[3])
+        for bias in biases:
+            scores = scores + bias
         if self.causal:
             last = np.arange(queries)[:, None] + keys - queries
             scores = np.where(np.arange(keys) <= last, scores, -np.inf)
@@ -130,6 +147,24 @@ class Attention(Operator):
         if self.causal:
             pairs = sum(max(0, min(keys, i + 1 + keys - queries)) for i in range(queries))
         return 4.0 * q.shape[0] * q.shape[1] * q.shape[3] * pairs
+
+
+def _bias_dtype(dtype: str) -> str:
+    """Return the type of sums of a type, in which a bias may be as well."""
+    return "float64" if dtype == "float64" else "float32"
+
+
+def _biased(biases: Sequence[Tensor], kind: str) -> Callable[..., Expr]:
+    """Return what adds the biases to the score of a batch, head, query and key."""
+
+    def biased(score: Expr, *at: Expr) -> Expr:
+        for bias in biases:
+            shape = TensorType.of(bias).shape
+            index = [0 if n == 1 else i for n, i in zip(shape, at, strict=True)]
+            score = score + bias(*index).astype(kind)
+        return score
+
+    return biased
 
 
 def _scores(q: Tensor, k: Tensor, each: IterVar, kind: str) -> Tensor:

@@ -21,24 +21,26 @@ _HEADS_FIRST = (0, 2, 1, 3)
 class RowsFirstAttention(Attention):
     """Attention of q (batch, queries, heads, size), k and v (batch, keys, kv_heads, size).
 
-    The result is as q.
+    The result is as q. A bias is as that of `Attention`.
     """
 
     name: ClassVar[str] = "nn.rows_first_attention"
 
     def infer(self, *inputs: TensorType) -> TensorType:
         """Return the type of q."""
-        return _swapped(super().infer(*map(_swapped, inputs)))
+        return _swapped(super().infer(*map(_swapped, inputs[:3]), *inputs[3:]))
 
     def compute(self, *inputs: Tensor) -> Tensor:
         """Turn inputs and result around."""
-        heads_first = [topi.transpose(each, _HEADS_FIRST) for each in inputs]
+        heads_first = [topi.transpose(each, _HEADS_FIRST) for each in inputs[:3]]
+        heads_first.extend(inputs[3:])
         result: Tensor = topi.transpose(super().compute(*heads_first), _HEADS_FIRST)
         return result
 
     def reference(self, *inputs: Array) -> Array:
         """Turn inputs and result around."""
-        heads_first = super().reference(*[x.swapaxes(1, 2) for x in inputs])
+        swapped = [x.swapaxes(1, 2) for x in inputs[:3]]
+        heads_first = super().reference(*swapped, *inputs[3:])
         return np.asarray(heads_first.swapaxes(1, 2))
 
     def flop(self, *types: TensorType) -> float:
@@ -51,7 +53,7 @@ class PackedAttention(Attention):
     """Attention of one array (batch, rows, heads + 2 * kv_heads, size), as one product leaves it.
 
     In its rows the heads of q are followed by those of k and of v. The result is (batch, rows,
-    heads, size).
+    heads, size). A bias is as that of `Attention`.
 
     Attributes:
         kv_heads: of k and v; 0 for as many as q has, a third of all.
@@ -62,8 +64,8 @@ class PackedAttention(Attention):
 
     def infer(self, *inputs: TensorType) -> TensorType:
         """Return the type with the heads of q only."""
-        self.take(inputs, 1)
-        (data,) = inputs
+        self.take(inputs, 1, 2)
+        data, *biases = inputs
         if data.ndim != 4:
             self.refuse("data", "(batch, rows, heads + 2 * kv_heads, size)", data)
         batch, rows, every, size = data.shape
@@ -76,21 +78,21 @@ class PackedAttention(Attention):
         if not self.kv_heads and every % 3:
             self.refuse("data", "of three heads, or a multiple, where kv_heads is 0", data)
         parts = [TensorType((batch, n, rows, size), data.dtype) for n in self._sizes(data.shape)]
-        return _swapped(super().infer(*parts))
+        return _swapped(super().infer(*parts, *biases))
 
     def compute(self, *inputs: Tensor) -> Tensor:
         """Take heads apart, and turn them and the result around."""
-        (data,) = inputs
+        data, *biases = inputs
         shape = TensorType.of(data).shape
         parts = [topi.strided_slice(data, begin, end) for begin, end in self.parts(shape)]
         heads_first = [topi.transpose(each, _HEADS_FIRST) for each in parts]
-        result: Tensor = topi.transpose(super().compute(*heads_first), _HEADS_FIRST)
+        result: Tensor = topi.transpose(super().compute(*heads_first, *biases), _HEADS_FIRST)
         return result
 
     def reference(self, *inputs: Array) -> Array:
         """Take heads apart, and turn them and the result around."""
         parts = [inputs[0][:, :, a[2] : b[2]] for a, b in self.parts(inputs[0].shape)]
-        heads_first = super().reference(*[x.swapaxes(1, 2) for x in parts])
+        heads_first = super().reference(*[x.swapaxes(1, 2) for x in parts], *inputs[1:])
         return np.asarray(heads_first.swapaxes(1, 2))
 
     def flop(self, *types: TensorType) -> float:

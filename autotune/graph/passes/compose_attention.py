@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from autotune.graph import ops
+from autotune.graph.ops.reduce import Reduction
+from autotune.graph.passes.attention_bias import Bias, added, added_to_heads, times
 from autotune.graph.passes.composing import GraphReader, Matched, reshaped, with_scalar
 from autotune.graph.types import Array
 from autotune.graph.value import Constant, Node, Value, apply
@@ -16,22 +18,28 @@ from autotune.graph.value import Constant, Node, Value, apply
 _HIDDEN = -1e4
 # How far a factor may be from 1 / sqrt(size), and be that in the arithmetic of a dtype.
 _ROUNDED = {"float16": 1e-3, "bfloat16": 8e-3}
+# Lower bounds of sums of exponentials, and of the largest score, which only rows reach of which no
+# key is seen, are these at most.
+_LEAST_SUM, _LEAST_SCORE = 1e-20, -1e20
+_FLOATS = {"float16", "bfloat16", "float32", "float64"}
 
 
 @dataclass(frozen=True)
 class _Scores:
-    """Attention scores: q k^T of matrices, a factor, and the mask."""
+    """Attention scores: q k^T of matrices, a factor, the mask, and what is added."""
 
     product: Matched[ops.BatchMatmul]
     scale: float = 1.0
     causal: bool = False
+    biases: tuple[Bias, ...] = ()
 
 
 def attention(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
     """Return the attention that a product of the softmax of a product is.
 
     Between the two there may be a factor, a mask that is known - all keys, or those up to the
-    query - and reshapes that only put heads and batches together.
+    query - what is added, masks that choose between scores and a constant, and reshapes that only
+    put heads and batches together.
     """
     if not isinstance(node.op, ops.BatchMatmul) or node.op.transpose_a:
         return None
@@ -50,41 +58,86 @@ def attention(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Val
     scale, usual = scores.scale * more * most, q.shape[2] ** -0.5
     near = abs(scale / usual - 1) < _ROUNDED.get(q.dtype, 1e-6)
     op = ops.Attention(scores.causal, None if near else scale)
-    made = reader.composed(op, *_heads(reader, q, k, v, origin), origin=origin)
+    heads = _heads(reader, q, k, v, origin)
+    bias = added_to_heads(scores.biases, heads[0], origin)
+    made = reader.composed(op, *heads, *bias, origin=origin)
     return None if made is None else reshaped(made, node.output.shape, origin)
 
 
-def _past_reshapes(reader: GraphReader, value: Value) -> Value | None:
-    """Return a value before reshapes that keep its matrices; None where it is read twice."""
-    while reader.is_read_once(value):
-        moved = reader.made_by(value, ops.Reshape)
+def _past_reshapes(reader: GraphReader, value: Value, uses: int = 1) -> Value | None:
+    """Return a value before reshapes that keep its matrices, and casts from one float to another.
+
+    None where it is read by others than the ``uses`` that are known. Kernels compute scores in
+    float32, and round their exponentials as such casts do.
+    """
+    while reader.is_read(value, uses):
+        uses = 1
+        moved = reader.made_by(value, ops.Reshape) or reader.made_by(value, ops.Cast)
         if moved is None:
             return value
-        if moved.inputs[0].shape[-2:] != value.shape[-2:]:
+        before = moved.inputs[0]
+        if isinstance(moved.op, ops.Reshape) and before.shape[-2:] != value.shape[-2:]:
             return None
-        value = moved.inputs[0]
+        if not {before.dtype, value.dtype} <= _FLOATS:
+            return None
+        value = before
     return None
 
 
 def _scores(reader: GraphReader, weights: Value) -> _Scores | None:
     """Return the scores of which ``weights`` are the softmax."""
     before = _past_reshapes(reader, weights)
-    softmax = reader.made_by(before, ops.Softmax) if before else None
-    if softmax is None or isinstance(softmax.op, ops.LogSoftmax):
-        return None
-    if softmax.op.axis_of_sum not in (-1, softmax.output.type.ndim - 1):
-        return None
-    scale, causal, value = 1.0, False, softmax.inputs[0]
-    while (now := _past_reshapes(reader, value)) is not None:
+    value, uses = _softmax_of(reader, before) if before else (None, 0)
+    scale, causal, biases = 1.0, False, list[Bias]()
+    while value is not None and (now := _past_reshapes(reader, value, uses)) is not None:
+        uses = 1
         if product := reader.made_by(now, ops.BatchMatmul):
-            return None if product.op.transpose_a else _Scores(product, scale, causal)
+            if product.op.transpose_a:
+                return None
+            return _Scores(product, scale, causal, tuple(biases))
         if found := _factor(reader, now):
             value, scale = found[0], scale * found[1]
         elif masked := _masked(reader, now):
             value, causal = masked[0], causal or masked[1]
+        elif more := added(reader, now):
+            value = more[0]
+            biases.append(Bias(times(more[1], scale), now.shape))
         else:
             return None
     return None
+
+
+def _softmax_of(reader: GraphReader, value: Value) -> tuple[Value | None, int]:
+    """Return what ``value`` is the softmax of, along the last axis, and how often that reads it.
+
+    Rows of minus infinity may be zeros in it, where bounds keep their sums from being so.
+    """
+    if softmax := reader.made_by(value, ops.Softmax):
+        last = softmax.op.axis_of_sum in (-1, value.type.ndim - 1)
+        found = last and not isinstance(softmax.op, ops.LogSoftmax)
+        return (softmax.inputs[0], 1) if found else (None, 0)
+    quotient = reader.made_by(value, ops.Divide)
+    powers, total = quotient.inputs if quotient else (value, value)
+    power = reader.made_by(powers, ops.Exp)
+    difference = reader.made_by(power.inputs[0], ops.Subtract) if power else None
+    if difference is None or _along_last(reader, total, ops.Sum, _LEAST_SUM) is not powers:
+        return None, 0
+    scores, highest = difference.inputs
+    largest = _along_last(reader, highest, ops.Max, _LEAST_SCORE)
+    return (scores, 2) if largest is scores else (None, 0)
+
+
+def _along_last(
+    reader: GraphReader, value: Value, kind: type[Reduction], most: float
+) -> Value | None:
+    """Return what is reduced along its last axis, which is kept, up to a lower bound."""
+    bound = reader.made_by(value, ops.Maximum)
+    parts = with_scalar(bound.inputs) if bound else None
+    made = reader.made_by(parts[0] if parts and parts[1] <= most else value, kind)
+    if made is None or not made.op.keepdims:
+        return None
+    before = made.inputs[0]
+    return before if made.op.over(before.type.ndim) == (before.type.ndim - 1,) else None
 
 
 def _factor(reader: GraphReader, value: Value) -> tuple[Value, float] | None:

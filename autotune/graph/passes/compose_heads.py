@@ -40,20 +40,20 @@ def untransposed(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> 
     plain = made is not None and type(made.op) is ops.Attention
     if made is None or not plain or value.shape != inputs[0].shape:
         return None
-    before = [reader.made_by(each, ops.Transpose) for each in made.inputs]
+    before = [reader.made_by(each, ops.Transpose) for each in made.inputs[:3]]
     heads = [each.inputs[0] for each in before if each is not None and _turns(each.op)]
     if len(heads) < 3 or not reader.is_read_once(value):
         return None
-    q, k, v = heads
+    (q, k, v), bias = heads, made.inputs[3:]
     packed = _packed(reader, q, k, v, node.origin)
     if packed is not None:
         kv_heads = k.shape[2] if k.shape[2] < q.shape[2] else 0
         op = ops.PackedAttention(made.op.causal, made.op.scale, kv_heads)
-        result = reader.composed(op, packed, origin=node.origin)
+        result = reader.composed(op, packed, *bias, origin=node.origin)
         if result is not None:
             return result
     first = ops.RowsFirstAttention(made.op.causal, made.op.scale)
-    return reader.composed(first, q, k, v, origin=node.origin)
+    return reader.composed(first, q, k, v, *bias, origin=node.origin)
 
 
 def _turns(op: object) -> bool:

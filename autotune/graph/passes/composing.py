@@ -51,8 +51,12 @@ class GraphReader:
 
     def is_read_once(self, value: Value) -> bool:
         """Return whether a value is read exactly once, and is not an output of the graph."""
+        return self.is_read(value, 1)
+
+    def is_read(self, value: Value, times: int) -> bool:
+        """Return whether a value is read so often, outputs of the graph counted."""
         old = self.before.get(value)
-        return old is None or self.graph.uses(old) == 1
+        return old is None or self.graph.uses(old) == times
 
     def composed(self, op: Operator, *inputs: Value, origin: str) -> Value | None:
         """Apply an operator, if it should be created."""

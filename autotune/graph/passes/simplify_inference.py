@@ -6,6 +6,8 @@ import numpy as np
 
 from autotune.graph import ops
 from autotune.graph.graph import Graph
+from autotune.graph.operator import Operator
+from autotune.graph.types import Array
 from autotune.graph.value import Constant, Node, Value, apply
 
 # Added to scores of keys that are not seen: 16-bit floats hold it, and its exponential is 0.
@@ -105,15 +107,15 @@ def _transposed_attention(
     """Turn inputs and result of attention around, of which the rows come first."""
     if isinstance(op, ops.PackedAttention):
         cuts = [ops.StridedSlice(*each) for each in op.parts(inputs[0].shape)]
-        inputs = tuple(apply(cut, inputs[0], origin=origin) for cut in cuts)
+        inputs = (*(apply(cut, inputs[0], origin=origin) for cut in cuts), *inputs[1:])
     swap = ops.Transpose((0, 2, 1, 3))
-    heads_first = tuple(apply(swap, each, origin=origin) for each in inputs)
+    heads_first = (*(apply(swap, each, origin=origin) for each in inputs[:3]), *inputs[3:])
     plain = ops.Attention(op.causal, op.scale)
     return apply(swap, _attention(plain, heads_first, origin), origin=origin)
 
 
 def _attention(op: ops.Attention, inputs: tuple[Value, ...], origin: str) -> Value:
-    q, k, v = inputs
+    q, k, v, *biases = inputs
     batch, heads, queries, size = q.shape
     kv_heads, keys = k.shape[1:3]
 
@@ -128,15 +130,50 @@ def _attention(op: ops.Attention, inputs: tuple[Value, ...], origin: str) -> Val
 
     scores = apply(ops.BatchMatmul(), matrices(q, queries), matrices(k, keys), origin=origin)
     scores = apply(ops.Multiply(), scores, scalar(op.factor(size), scores), origin=origin)
-    sees_none = op.causal and queries > keys
-    if op.causal and queries > 1:
-        last = np.arange(queries)[:, None] + keys - queries
-        hidden = np.where(np.arange(keys) <= last, 0.0, _HIDDEN)[None]
-        scores = apply(ops.Add(), scores, Constant.of(hidden, dtype=q.dtype), origin=origin)
-    weights = apply(ops.Softmax(-1), scores, origin=origin)
+    sees_none = op.causal and queries > keys and not biases
+    if biases:
+        shape = (batch, heads, queries, keys)
+        weights = _biased_softmax(scores, shape, op.causal, biases[0], origin)
+    else:
+        if op.causal and queries > 1:
+            hidden = _hidden(queries, keys, _HIDDEN)[None]
+            scores = apply(ops.Add(), scores, Constant.of(hidden, dtype=q.dtype), origin=origin)
+        weights = apply(ops.Softmax(-1), scores, origin=origin)
     product = ops.BatchMatmul(transpose_b=False)
     out = apply(product, weights, matrices(v, keys), origin=origin)
     if sees_none:
         rows = (np.arange(queries) >= queries - keys)[None, :, None]
         out = apply(ops.Multiply(), out, Constant.of(rows, dtype=q.dtype), origin=origin)
     return apply(ops.Reshape(q.shape), out, origin=origin)
+
+
+def _hidden(queries: int, keys: int, number: float) -> Array:
+    """Return a number for keys that a query of causal attention does not see, 0 for others."""
+    last = np.arange(queries)[:, None] + keys - queries
+    return np.where(np.arange(keys) <= last, 0.0, number)
+
+
+def _biased_softmax(
+    scores: Value, shape: tuple[int, ...], causal: bool, bias: Value, origin: str
+) -> Value:
+    """Return the softmax of scores and a bias, and zeros where all are minus infinity."""
+
+    def made(op: Operator, *inputs: Value) -> Value:
+        return apply(op, *inputs, origin=origin)
+
+    kind = "float64" if scores.dtype == "float64" else "float32"
+    wide = made(ops.Reshape(shape), scores)
+    wide, bias = (x if x.dtype == kind else made(ops.Cast(kind), x) for x in (wide, bias))
+    if causal:
+        hidden = _hidden(shape[2], shape[3], -np.inf)
+        wide = made(ops.Add(), wide, Constant.of(hidden, dtype=kind))
+    total = made(ops.Add(), wide, bias)
+    highest = made(ops.Max((-1,), True), total)
+    highest = made(ops.Maximum(), highest, scalar(-1e30, highest))
+    powers = made(ops.Exp(), made(ops.Subtract(), total, highest))
+    sums = made(ops.Sum((-1,), True), powers)
+    sums = made(ops.Maximum(), sums, scalar(1e-30, sums))
+    weights = made(ops.Divide(), powers, sums)
+    if scores.dtype != kind:
+        weights = made(ops.Cast(scores.dtype), weights)
+    return made(ops.Reshape(scores.shape), weights)

@@ -1,7 +1,8 @@
 // Attention, float32: softmax(q k^T * SCALE) v of each head. A task owns WIDTH queries of a head, which are lanes of vectors:
 // a step of the scores broadcasts an element of each of ROWS keys and multiplies it by the transposed queries, so neither
 // keys nor values are packed, and maxima and sums of a query are those of a lane. Keys come in parts of PART, and sums of
-// values are scaled as larger scores are met (online softmax).
+// values are scaled as larger scores are met (online softmax). With BIASED a bias is added to scores, transposed as
+// the queries are.
 #define PARTS ((KEYS + KEY_BLOCK - 1) / KEY_BLOCK)
 #define PART ((KEYS + PARTS - 1) / PARTS)
 // Keys beyond those of the same number that a query sees.
@@ -18,7 +19,18 @@
 typedef struct {
   float queries[SIZE][WIDTH], scores[PART][WIDTH], sums[WIDTH][PADDED_SIZE];
   float top[WIDTH], total[WIDTH], factor[WIDTH];
+#if BIASED
+  float bias[(PART + LANES - 1) / LANES * LANES][WIDTH];
+#endif
 } Scratch;
+
+#if BIASED
+#define BIAS_PARAMETER const float* restrict bias,
+#define BIAS_OF(with) (with)->bias[0]
+#else
+#define BIAS_PARAMETER
+#define BIAS_OF(with) NULL
+#endif
 
 // Per thread, and kept between calls: the pages of new memory would be mapped again.
 static _Thread_local Scratch scratch __attribute__((aligned(64)));
@@ -30,11 +42,20 @@ static void pack_queries(float to[SIZE][WIDTH], const float* restrict from, cons
       transpose_rows(to[d] + x, from + (size_t)x * QUERY_ROW + d, QUERY_ROW, count - x, SIZE - d, SCALE);
 }
 
+#if BIASED
+// Transposes the bias of `count` queries and `keys` keys.
+static void pack_bias(float to[][WIDTH], const float* restrict from, const int count, const int keys) {
+  for (int x = 0; x < VECTORS_OF(count) * LANES; x += LANES)
+    for (int k = 0; k < keys; k += LANES)
+      transpose_rows(to[k] + x, from + (size_t)x * BIAS_ROW + k, BIAS_ROW, count - x, keys - k, 1.0f);
+}
+#endif
+
 // The scores of `rows` keys. `unseen` is the number of the first of these keys minus that of the last key that the first
 // query sees: of a positive number on, lanes see some keys only.
 INLINED void score_tile(
     const int wide, const int rows, const float* restrict keys, const float* restrict queries,
-    float* restrict scores, float* restrict top, int unseen) {
+    const float* restrict bias, float* restrict scores, float* restrict top, int unseen) {
   vec sum[ROWS][VECTORS];
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
@@ -54,6 +75,7 @@ INLINED void score_tile(
 #pragma GCC unroll 16
     for (int i = 0; i < rows; ++i) {
       vec x = sum[i][v];
+      if (BIASED) x += *(const vec*)(bias + i * WIDTH + v * LANES);
       if (CAUSAL && unseen + i > 0) {
         const bits is_unseen = (bits){ORDER(SAME)} + v * LANES < unseen + i;
         x = pick(is_unseen, all(-__builtin_inff()), x);
@@ -66,11 +88,13 @@ INLINED void score_tile(
 }
 
 INLINED void score(
-    const int wide, int count, const float* restrict keys, const float* restrict queries, float* restrict scores,
-    float* restrict top, int unseen) {
+    const int wide, int count, const float* restrict keys, const float* restrict queries, const float* restrict bias,
+    float* restrict scores, float* restrict top, int unseen) {
   int k = 0;
-#define TILE(height)                                                                                            \
-  score_tile(wide, height, keys + (size_t)k * KEY_ROW, queries, scores + (size_t)k * WIDTH, top, unseen + k)
+#define TILE(height)                                                                                      \
+  score_tile(                                                                                             \
+      wide, height, keys + (size_t)k * KEY_ROW, queries, bias + (BIASED ? (size_t)k * WIDTH : 0),         \
+      scores + (size_t)k * WIDTH, top, unseen + k)
   for (; k + ROWS <= count; k += ROWS) TILE(ROWS);
   if (k < count && count >= ROWS) {
     // Some keys again.
@@ -156,7 +180,7 @@ INLINED void weigh(
 // Attention of `queries` queries, the first of which has the number `from`.
 INLINED void panel(
     const int queries, int from, const float* restrict q, const float* restrict k, const float* restrict v,
-    float* restrict out) {
+    BIAS_PARAMETER float* restrict out) {
   Scratch* with = &scratch;
   // GCC 12 would recompute the thread-local address in the innermost loop.
   __asm__("" : "+r"(with));
@@ -167,9 +191,12 @@ INLINED void panel(
   for (int first = 0; first < end; first += PART) {
     const int count = SMALLER(PART, end - first);
     memcpy(with->factor, with->top, sizeof with->top);
+#if BIASED
+    pack_bias(with->bias, bias + first, queries, count);
+#endif
     score(
-        VECTORS_OF(queries) * LANES, count, k + (size_t)first * KEY_ROW, with->queries[0], with->scores[0], with->top,
-        first - from - MORE_KEYS);
+        VECTORS_OF(queries) * LANES, count, k + (size_t)first * KEY_ROW, with->queries[0], BIAS_OF(with),
+        with->scores[0], with->top, first - from - MORE_KEYS);
     for (int x = 0; x < WIDTH; x += LANES) {
       vec *const factor = (vec*)(with->factor + x), *const total = (vec*)(with->total + x);
       *factor = power(*factor - *(vec*)(with->top + x));
@@ -180,15 +207,24 @@ INLINED void panel(
   }
 }
 
-static void whole_panel(int from, const float* q, const float* k, const float* v, float* out) {
-  panel(WIDTH, from, q, k, v, out);
+#if BIASED
+#define GIVE_BIAS bias,
+#define BIAS_AT(b, h, i) bias + (size_t)(b) * BIAS_BATCH + (size_t)(h) * BIAS_HEAD + (size_t)(i) * BIAS_ROW,
+#else
+#define GIVE_BIAS
+#define BIAS_AT(b, h, i)
+#endif
+
+static void whole_panel(int from, const float* q, const float* k, const float* v, BIAS_PARAMETER float* out) {
+  panel(WIDTH, from, q, k, v, GIVE_BIAS out);
 }
 
-static void last_panel(int from, const float* q, const float* k, const float* v, float* out) {
-  panel(LAST, from, q, k, v, out);
+static void last_panel(int from, const float* q, const float* k, const float* v, BIAS_PARAMETER float* out) {
+  panel(LAST, from, q, k, v, GIVE_BIAS out);
 }
 
-void attention(const float* restrict q, const float* restrict k, const float* restrict v, float* restrict out) {
+void attention(
+    const float* restrict q, const float* restrict k, const float* restrict v, BIAS_PARAMETER float* restrict out) {
 #pragma omp parallel for collapse(3) schedule(dynamic) if ((size_t)BATCH * HEADS * QUERIES * KEYS * SIZE > 100000)
   for (int b = 0; b < BATCH; ++b)
     for (int h = 0; h < HEADS; ++h)
@@ -196,6 +232,6 @@ void attention(const float* restrict q, const float* restrict k, const float* re
         const size_t keys = (size_t)b * KEY_BATCH + (size_t)(h / GROUP) * KEY_HEAD;
         (LAST < WIDTH && i + WIDTH > QUERIES ? last_panel : whole_panel)(
             i, q + (size_t)b * QUERY_BATCH + (size_t)h * QUERY_HEAD + (size_t)i * QUERY_ROW, k + KEYS_FROM + keys,
-            v + VALUES_FROM + keys, out + (size_t)b * OUT_BATCH + (size_t)h * OUT_HEAD + (size_t)i * OUT_ROW);
+            v + VALUES_FROM + keys, BIAS_AT(b, h, i) out + (size_t)b * OUT_BATCH + (size_t)h * OUT_HEAD + (size_t)i * OUT_ROW);
       }
 }

@@ -7,7 +7,7 @@
 // Queries of the GROUP heads that share keys are rows of one matrix: row r is query r / GROUP of head r % GROUP. A block
 // owns WARPS * 16 rows and one of SPLIT ranges of the keys, and loops over tiles of TILE_K keys; scores stay in
 // registers, and accumulators are rescaled by online softmax. With CAUSAL, query i attends to keys up to
-// i + KEYS - QUERIES.
+// i + KEYS - QUERIES. With BIASED, scores times SCALE have an element of the bias added.
 constexpr int TILE_Q = WARPS * 16, ROWS = QUERIES * GROUP;
 constexpr int TILES = (ROWS + TILE_Q - 1) / TILE_Q, MATRICES = BATCH * KV_HEADS;
 constexpr int CHUNKS = (KEYS + TILE_K - 1) / TILE_K, CHUNKS_A_SPLIT = (CHUNKS + SPLIT - 1) / SPLIT;
@@ -111,6 +111,81 @@ __device__ __forceinline__ void mask_tile(
   if (beyond || (CAUSAL && key0 + TILE_K - 1 > last_visible(first)))
     mask_scores(score, key0, first + lane / 4, lane);
 }
+
+#ifdef BIASED
+#define BIAS_PARAMETER const BIAS_ELEMENT *__restrict__ bias,
+
+// The elements of the bias of the scores that a thread has of a tile of keys. They are loaded before the product whose
+// scores they are added to, which hides their latency.
+struct Bias {
+  static constexpr bool WIDE = sizeof(BIAS_ELEMENT) == 4;
+  unsigned word[TILE_K / 8][WIDE ? 4 : 2];
+
+  // For the rows `row` and `row + 8` of a matrix.
+  __device__ __forceinline__ void load(const BIAS_ELEMENT* __restrict__ bias, int matrix, int key0, int row, int lane) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int own = smaller(row + half * 8, ROWS - 1), head = matrix % KV_HEADS * GROUP + own % GROUP;
+      const BIAS_ELEMENT* const from = bias + static_cast<size_t>(matrix / KV_HEADS) * BIAS_BATCH +
+                                       static_cast<size_t>(head) * BIAS_HEAD + static_cast<size_t>(own / GROUP) * BIAS_ROW;
+#pragma unroll
+      for (int j = 0; j < TILE_K / 8; ++j) {
+        const int key = key0 + j * 8 + lane % 4 * 2;
+        if (WIDE) {
+#pragma unroll
+          for (int r = 0; r < 2; ++r)
+            word[j][half * (WIDE ? 2 : 1) + r * WIDE] = key + r < KEYS ? bits(__ldg(from + key + r)) : 0u;
+        } else if (KEYS % 2 == 0) {
+          // Pairs are aligned, and inside or outside as a whole.
+          word[j][half] = key < KEYS ? __ldg(reinterpret_cast<const unsigned*>(from + key)) : 0u;
+        } else {
+          const unsigned low = key < KEYS ? bits(__ldg(from + key)) : 0u;
+          word[j][half] = low | (key + 1 < KEYS ? bits(__ldg(from + key + 1)) << 16 : 0u);
+        }
+      }
+    }
+  }
+
+  __device__ __forceinline__ void add(float (&score)[TILE_K / 8][4]) const {
+#pragma unroll
+    for (int j = 0; j < TILE_K / 8; ++j)
+#pragma unroll
+      for (int r = 0; r < 4; ++r) {
+        float more = WIDE ? __uint_as_float(word[j][r % (WIDE ? 4 : 2)]) : widened(word[j][r / 2] >> r % 2 * 16);
+        // The lowest numbers hide a key, and their powers of two must stay numbers where they hide all keys of a row.
+        if (more < -1e30f && more != SMALLEST) more = -1e30f;
+        score[j][r] = fmaf(score[j][r], SCALE, more);
+      }
+  }
+
+ private:
+  static __device__ __forceinline__ unsigned bits(float number) { return __float_as_uint(number); }
+  static __device__ __forceinline__ unsigned bits(unsigned short number) { return number; }
+
+  // The number in the lower half of a word.
+  static __device__ __forceinline__ float widened(unsigned number) {
+#ifdef AUTOTUNE_EMULATE
+    return float_of(number & 0xffff);
+#elif BFLOAT16
+    return __uint_as_float(number << 16);
+#else
+    float wide;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(static_cast<unsigned short>(number)));
+    return wide;
+#endif
+  }
+};
+#else
+#define BIAS_PARAMETER
+typedef float BIAS_ELEMENT;
+constexpr const BIAS_ELEMENT* bias = nullptr;
+
+// There is none.
+struct Bias {
+  __device__ __forceinline__ void load(const BIAS_ELEMENT*, int, int, int, int) {}
+  __device__ __forceinline__ void add(float (&)[TILE_K / 8][4]) const {}
+};
+#endif
 
 // Online softmax: replaces scores by exponentials; accumulators must be rescaled by `factor`.
 __device__ __forceinline__ void exponentials(

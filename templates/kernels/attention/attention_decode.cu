@@ -135,7 +135,7 @@ __device__ __forceinline__ void write_combined(
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention_decode(
     const half_bits* __restrict__ q, const half_bits* __restrict__ k,
-    const half_bits* __restrict__ v, RESULT* __restrict__ to) {
+    const half_bits* __restrict__ v, BIAS_PARAMETER RESULT* __restrict__ to) {
   extern __shared__ float4 shared_memory[];
   const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
   const unsigned first = (shared_address(shared_memory) + 1023) / 1024 * 1024;
@@ -178,11 +178,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_decode(
     // All lanes have read the stage that is refilled now.
     __syncwarp();
     load(tile + (STAGES - 1) * KEY_WARPS, free_stage);
-    barrier_wait(full + stage * 8, parity);
     const int key0 = tile * TILE_K;
+    Bias more;
+    more.load(bias, matrix, key0, row0 + lane / 4, lane);
+    barrier_wait(full + stage * 8, parity);
     if (!CAUSAL || key0 <= last_visible(row0 + 15)) {
       float score[TILE_K / 8][4];
       compute_scores(score, query, buffer + stage * STAGE, lane);
+      more.add(score);
       mask_tile(score, key0, row0, lane);
       float factor[2];
       exponentials(score, sums.most, sums.total, factor);

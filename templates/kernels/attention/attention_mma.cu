@@ -49,7 +49,7 @@ __device__ __forceinline__ void add_values(
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention(
     const half_bits* __restrict__ q, const half_bits* __restrict__ k,
-    const half_bits* __restrict__ v, RESULT* __restrict__ to) {
+    const half_bits* __restrict__ v, BIAS_PARAMETER RESULT* __restrict__ to) {
   extern __shared__ float4 shared_memory[];
   half_bits* const queries = reinterpret_cast<half_bits*>(shared_memory);
   half_bits* const buffer = queries + TILE_Q * PITCH;
@@ -92,7 +92,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(
     if (!CAUSAL || key0 <= last_visible(first + 15)) {
       float score[TILE_K / 8][4];
       const half_bits* const keys = buffer + stage * STAGE;
+      Bias more;
+      more.load(bias, matrix, key0, first + lane / 4, lane);
       compute_scores(score, query, keys, lane);
+      more.add(score);
       mask_tile(score, key0, first, lane);
       float factor[2];
       exponentials(score, sums.most, sums.total, factor);

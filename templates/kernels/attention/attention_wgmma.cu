@@ -154,11 +154,14 @@ __device__ __forceinline__ void compute_before_waiting(float number) {
 
 // Main loop of a consumer warpgroup's 64 rows; `first` is the first of this warp's 16. Keys start at stage `state`.
 __device__ __forceinline__ void consume(
-    Sums& sums, const Storage& storage, const Work& work, int group, int first, PipelineState& state, OrderedBarrier<PING_PONG>& turn) {
+    Sums& sums, const Storage& storage, const Work& work, int group, int first, PipelineState& state,
+    OrderedBarrier<PING_PONG>& turn, const BIAS_ELEMENT* __restrict__ bias_of_all) {
   const int lane = threadIdx.x % 32;
   const descriptor queries = make_descriptor(shared_address(storage.queries) + group * 64 * 128, 0);
   float score[TILE_K / 8][4], factor[2];
   unsigned weights[TILE_K / 16][4];
+  Bias more;
+  more.load(bias_of_all, work.matrix, work.begin * TILE_K, first + lane / 4, lane);
   PipelineState before = state;
   turn.acquire();
   multiply_keys(score, storage, queries, state);
@@ -166,12 +169,14 @@ __device__ __forceinline__ void consume(
   wgmma_wait<0>();
   fence_accumulators(flat(score));
   if (lane == 0) barrier_arrive(storage.empty(0, state.stage));
+  more.add(score);
   mask_tile(score, work.begin * TILE_K, first, lane);
   exponentials(score, sums.most, sums.total, factor);
   pack_all(weights, score);
 #pragma unroll 1
   for (int tile = work.begin + 1; tile < work.end; ++tile) {
     state.next();
+    more.load(bias_of_all, work.matrix, tile * TILE_K, first + lane / 4, lane);
     turn.acquire();
     multiply_keys(score, storage, queries, state);
     multiply_values(sums.out, weights, storage, before);
@@ -180,6 +185,7 @@ __device__ __forceinline__ void consume(
     wgmma_wait<1>();
     fence_accumulators(flat(score));
     if (lane == 0) barrier_arrive(storage.empty(0, state.stage));
+    more.add(score);
     mask_tile(score, tile * TILE_K, first, lane);
     exponentials(score, sums.most, sums.total, factor);
     compute_before_waiting(sums.total[0] + sums.total[1]);
@@ -225,7 +231,7 @@ __device__ __forceinline__ void write_vectors(RESULT* __restrict__ to, const Sum
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention_wgmma(
     const half_bits* __restrict__ q, const half_bits* __restrict__ k,
-    const half_bits* __restrict__ v, RESULT* __restrict__ to) {
+    const half_bits* __restrict__ v, BIAS_PARAMETER RESULT* __restrict__ to) {
   extern __shared__ float4 shared_memory[];
   const unsigned unaligned = shared_address(shared_memory) % 1024;
   Storage storage;
@@ -261,7 +267,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention_wgmma(
     sums.clear();
     barrier_wait(storage.queries_full(), parity);
     parity ^= 1;
-    if (work.begin < work.end) consume(sums, storage, work, group - 1, first, state, turn);
+    if (work.begin < work.end) consume(sums, storage, work, group - 1, first, state, turn, bias);
     write_vectors(to, sums, work.matrix, first, threadIdx.x % 32);
     if (!PERSISTENT) break;
   }

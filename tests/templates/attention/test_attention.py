@@ -33,7 +33,13 @@ CASES = {
     "rows before heads": (2, 4, 21, 35, 16, 2, True, 0.0, "float16", "BSHD"),
     "packed": (2, 2, 37, 37, 24, 2, False, 0.0, "float16", "packed"),
     "packed, with shared keys": (2, 4, 18, 18, 16, 2, True, 0.0, "bfloat16", "packed"),
-}
+    "a bias of each head, as windows of Swin": (
+        4, 2, 49, 49, 32, 0, False, 0.0, "float16", "packed", (1, 2, 49)),
+    "a bias of each batch, grouped": (
+        2, 4, 9, 34, 16, 2, False, 1.0, "bfloat16", "BHSD", (2, 1, 9)),
+    "a mask of keys in float32, causal": (
+        2, 2, 20, 21, 80, 1, True, 0.3, "float16", "BSHD", (2, 1, 1), "float32"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -49,6 +55,7 @@ def test_kernels_match_their_reference_in_the_emulator(name):
         (1, 2, 3, 70, 72),
         (2, 2, 5, 70, 16, 2, False, 0.0, "float16", "BSHD"),
         (2, 2, 70, 70, 16, 1, True, 0.0, "float16", "packed"),
+        (2, 2, 3, 71, 16, 1, False, 0.0, "float16", "BHSD", (1, 2, 3)),
     ],
 )
 def test_keys_divided_among_blocks_are_joined(args):

@@ -39,6 +39,12 @@ def test_heads_are_read_where_each_layout_has_them(layout):
         run_over_nan(shape, attention_cpu, choice, target)
 
 
+@pytest.mark.parametrize(("bias", "tile"), [((2, 4, 37), 0), ((1, 4, 1), 1), ((2, 1, 37), 3)])
+def test_a_bias_is_added_to_the_scores_of_each_part_of_keys(bias, tile):
+    shape = FloatAttention(2, 4, 2, 37, 70, 24, True, 0.3, layout="BSHD", bias=bias)
+    run_over_nan(shape, attention_cpu, TILES[tile])
+
+
 def _attended(shape, *arrays):
     with Target("llvm") as target:
         kernel = attention_cpu.kernel(shape, attention_cpu.default_choice(shape, target))

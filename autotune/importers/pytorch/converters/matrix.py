@@ -89,7 +89,7 @@ def attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Value:
-    """Compute attention: as one operator, or as products and a softmax where there is a mask."""
+    """Compute attention: as one operator, or as products where values have their own size."""
     if dropout_p:
         call.refuse("dropout_p", "0: call model.eval() first", dropout_p)
     batch = np.broadcast_shapes(q.shape[:-3], k.shape[:-3], v.shape[:-3])
@@ -107,12 +107,36 @@ def attention(
         q, k, v = (call.expand(x, (x.shape[0], *each, *x.shape[2:])) for x in (q, k, v))
     queries, keys = q.shape[2], k.shape[2]
     is_causal = is_causal or _is_causal(mask, queries, keys)
-    plain = mask is None or _hides_nothing(mask) or is_causal
-    if plain and k.shape == v.shape and (not is_causal or queries == keys):
-        made = call.apply(ops.Attention(is_causal, scale), q, k, v)
+    if mask is not None and (_hides_nothing(mask) or _is_causal(mask, queries, keys)):
+        mask = None
+    if k.shape == v.shape and (not is_causal or queries == keys):
+        bias = () if mask is None else (_bias(call, mask, (*batch, q.shape[1]), keys, q.dtype),)
+        made = call.apply(ops.Attention(is_causal, scale), q, k, v, *bias)
     else:
         made = _with_mask(call, q, k, v, mask, is_causal, scale)
     return call.reshape(made, call.type.shape)
+
+
+def _bias(call: Call, mask: Value, outer: tuple[int, ...], keys: int, dtype: str) -> Value:
+    """Return a mask as what is added to scores: (batch, heads, queries, keys) or 1 in their place.
+
+    Args:
+        mask: what is added, or whether keys are seen; broadcasts to the scores of ``outer``, which
+            are batches and then heads.
+    """
+    if mask.dtype == "bool":
+        ends = [call.constant(np.full(mask.shape, x), dtype) for x in (0.0, -math.inf)]
+        mask = call.apply(ops.Where(), mask, *ends)
+    elif mask.dtype != dtype:
+        mask = call.cast(mask, "float64" if dtype == "float64" else "float32")
+    shape = (1,) * (len(outer) + 2 - mask.type.ndim) + mask.shape
+    batch = shape[: len(outer) - 1]
+    if math.prod(batch) > 1:
+        batch = outer[:-1]
+    wide = (*batch, *shape[len(outer) - 1 : -1], keys)
+    if wide != shape:
+        mask = call.expand(call.reshape(mask, shape), wide)
+    return call.reshape(mask, (math.prod(batch), *wide[-3:]))
 
 
 def _hides_nothing(mask: Value | None) -> bool:
