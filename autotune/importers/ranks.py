@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from autotune.errors import GraphError
-from autotune.graph import Constant, Value, apply, ops
+from autotune.graph import Array, Constant, Operator, Value, apply, ops
 
 # Every element is compared with all others of its axis.
 MOST = 4096
@@ -105,21 +106,56 @@ def _taken(rows: Value, places: Value, origin: str) -> Value:
     return apply(ops.Take(0), flat, places, origin=origin)
 
 
-def written_along(
-    x: Value, index: Value, updates: Value, axis: int, adds: bool, origin: str
-) -> Value:
-    """Write updates along an axis to places from the front on, or add them there.
+@dataclass(frozen=True)
+class _Reduction:
+    """How updates of one place are combined with each other and with what is there."""
 
-    Index and updates have the shape of the data but for the axis; the last of several updates of
-    one place stays.
+    whole: Callable[[tuple[int, ...]], Operator]
+    pair: Callable[[], Operator]
+    neutral: Callable[[str], Array]
+
+
+def _extreme(dtype: str, sign: int) -> Array:
+    """Return the greatest number of a type, or the least one."""
+    if dtype == "bool":
+        return np.asarray(sign > 0)
+    if "float" in dtype:
+        return np.asarray(sign * np.inf)
+    return np.asarray(np.iinfo(dtype).max if sign > 0 else np.iinfo(dtype).min)
+
+
+_REDUCTIONS = {
+    "add": _Reduction(ops.Sum, ops.Add, lambda dtype: np.asarray(0)),
+    "mul": _Reduction(ops.Prod, ops.Multiply, lambda dtype: np.asarray(1)),
+    "max": _Reduction(ops.Max, ops.Maximum, lambda dtype: _extreme(dtype, -1)),
+    "min": _Reduction(ops.Min, ops.Minimum, lambda dtype: _extreme(dtype, 1)),
+}
+REDUCTIONS = ("none", *_REDUCTIONS)
+
+
+def written_along(
+    x: Value, index: Value, updates: Value, axis: int, reduction: str, origin: str
+) -> Value:
+    """Write updates along an axis to places from the front on, or combine them with what is there.
+
+    Updates have the shape of the data but for the axis, and so has the index, whose other extents
+    may be 1. With the reduction ``"none"`` the last of several updates of one place stays; others
+    are those of `REDUCTIONS`.
 
     Raises:
-        GraphError: the shapes are others, or axes too long.
+        GraphError: the shapes are others, axes too long, or the reduction is unknown.
     """
     run = partial(apply, origin=origin)
+    if reduction not in REDUCTIONS:
+        raise GraphError(
+            f"{origin}: reduction must be one of {', '.join(REDUCTIONS)}, got {reduction!r}"
+        )
     shape, count = list(x.shape), index.shape[axis]
     shape[axis] = count
-    if tuple(shape) != index.shape or index.shape != updates.shape:
+    fits = index.type.ndim == len(shape) and all(
+        n in (1, m) for n, m in zip(index.shape, shape, strict=True)
+    )
+    if not fits or tuple(shape) != updates.shape:
         raise GraphError(
             f"{origin}: indices that depend on the data must have the shape of it but for the "
             f"axis {axis}, {x.type}, got {index.type} for {updates.type}"
@@ -127,26 +163,35 @@ def written_along(
     for each in (x, index):
         _check(each, axis, origin)
     # Axes: those before, the places, the updates, those behind.
-    around = x.shape[:axis], x.shape[axis + 1 :]
     rank = x.type.ndim
     own = [x.shape[axis] if i == axis else 1 for i in range(rank + 1)]
     places = Constant.of(np.arange(x.shape[axis], dtype="int32").reshape(own))
-    wide = (*around[0], 1, count, *around[1])
-    hit = run(ops.Equal(), _shaped(run(ops.Cast("int32"), index), wide, origin), places)
-    update = _shaped(updates, wide, origin)
-    if adds:
-        # Chosen, not multiplied: an update may be infinite.
-        full = ops.BroadcastTo((*around[0], x.shape[axis], count, *around[1]))
-        nothing = Constant.of(np.zeros((), "int32"))
-        choices = (hit, update, run(ops.Cast(x.dtype), nothing))
-        part = run(ops.Where(), *(run(full, each) for each in choices))
-        return run(ops.Add(), x, run(ops.Sum((axis + 1,)), part))
+
+    def apart(value: Value) -> Value:
+        return _shaped(value, (*value.shape[:axis], 1, *value.shape[axis:]), origin)
+
+    hit = run(ops.Equal(), apart(run(ops.Cast("int32"), index)), places)
+    if reduction == "none":
+        return _last_written(x, hit, updates, axis, origin)
+    how = _REDUCTIONS[reduction]
+    # Chosen, not multiplied: an update may be infinite.
+    full = ops.BroadcastTo((*x.shape[:axis], x.shape[axis], count, *x.shape[axis + 1 :]))
+    nothing = Constant.of(how.neutral(x.dtype), dtype=x.dtype)
+    part = run(ops.Where(), *(run(full, each) for each in (hit, apart(updates), nothing)))
+    return run(how.pair(), x, run(how.whole((axis + 1,)), part))
+
+
+def _last_written(x: Value, hit: Value, updates: Value, axis: int, origin: str) -> Value:
+    """Return data with the last of the updates of each place, as ``hit`` says of each of both."""
+    run = partial(apply, origin=origin)
+    rank, count = x.type.ndim, updates.shape[axis]
     turns = [count if i == axis + 1 else 1 for i in range(rank + 1)]
     turn = Constant.of(np.arange(1, count + 1, dtype="int32").reshape(turns))
     last = run(ops.Max((axis + 1,)), run(ops.Multiply(), run(ops.Cast("int32"), hit), turn))
+    last = last if last.shape == x.shape else run(ops.BroadcastTo(x.shape), last)
     joined = run(ops.Concatenate(axis), x, updates)
     here = np.arange(x.shape[axis], dtype="int32").reshape(
-        own[:axis] + own[axis : axis + 1] + own[axis + 2 :]
+        [x.shape[axis] if i == axis else 1 for i in range(rank)]
     )
     none = run(ops.Equal(), last, Constant.of(np.int32(0)))
     behind = run(ops.Add(), last, Constant.of(np.int32(x.shape[axis] - 1)))

@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from typing import Any
 
+import numpy
+
 from autotune.runtime.arrays.versions import note_written
+from autotune.runtime.call.native import launcher
 from autotune.utils.lazy_torch import torch
 
 _version = attrgetter("_version")
 # What a batch norm has beside its statistics, and increments whenever it changes them.
 _BATCHES = "num_batches_tracked"
+# Takes tensors, addresses and their places, and returns whether a number of each is the same.
+Asked = Callable[[Sequence[Any], Sequence[int], Sequence[int]], bool]
 
 
 class Versions:
@@ -27,25 +32,39 @@ class Versions:
 
     def __init__(self, tensors: Sequence[Any]) -> None:
         _report_fused_steps()
-        self._tensors = list(tensors)
+        self._tensors = tuple(tensors)
         self._places = list(range(len(self._tensors)))
-        # Torch built for CUDA compares all addresses in one call.
-        self._are_at = getattr(torch()._C, "_tensors_data_ptrs_at_indices_equal", _are_at)
-        self._versions = list(map(_version, self._tensors))
         self._pointers = [each.data_ptr() for each in self._tensors]
+        base = torch()._C.TensorBase
+        # Torch built for CUDA compares all addresses in one call, which takes lists.
+        found = getattr(torch()._C, "_tensors_data_ptrs_at_indices_equal", None)
+        self._asked_at = self._tensors if found is None else list(self._tensors)
+        self._are_at = found or self._asked(base.data_ptr, "data_ptr", self._pointers)
+        versions = list(map(_version, self._tensors))
+        self._have_versions = self._asked(base._version, "_version", versions)
 
     @property
     def changed(self) -> bool:
         """Whether a tensor was written in place, or has other memory, since then."""
-        # Each call of a network asks this of all parameters: a tenth of a microsecond each.
-        tensors = self._tensors
-        return list(map(_version, tensors)) != self._versions or not self._are_at(
-            tensors, self._pointers, self._places
-        )
+        # Each call of a network asks this of all parameters.
+        if not self._have_versions(self._tensors, (), ()):
+            return True
+        return not self._are_at(self._asked_at, self._pointers, self._places)
 
+    def _asked(self, descriptor: Any, name: str, numbers: Sequence[int]) -> Asked:
+        """Return what asks all tensors for their numbers, and returns whether these are the same.
 
-def _are_at(tensors: Sequence[Any], pointers: Sequence[int], _: Sequence[int]) -> bool:
-    return [each.data_ptr() for each in tensors] == pointers
+        The launcher in C does so without a lookup of each, unless a class of tensors has its own.
+        """
+        native = launcher()
+        plain = all(getattr(type(each), name) is descriptor for each in self._tensors)
+        if native is None or not plain:
+            ask = _version if name == "_version" else methodcaller(name)
+            expected = list(numbers)
+            return lambda tensors, *_: list(map(ask, tensors)) == expected
+        packed = numpy.array(numbers, "uint64").tobytes()
+        have_numbers = native.have_numbers
+        return lambda tensors, *_: have_numbers(descriptor, tensors, packed)
 
 
 def watched(tensors: Mapping[str, Any]) -> tuple[Any, ...]:

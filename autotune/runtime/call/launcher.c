@@ -41,7 +41,10 @@ static PyObject *set_up(PyObject *module, PyObject *args) {
 }
 
 static PyMethodDef functions[] = {
-    {"set_driver", set_driver, METH_VARARGS, NULL}, {"set_up", set_up, METH_VARARGS, NULL}, {0}};
+    {"set_driver", set_driver, METH_VARARGS, NULL},
+    {"set_up", set_up, METH_VARARGS, NULL},
+    {"have_numbers", have_numbers, METH_VARARGS, NULL},
+    {0}};
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "autotune_launcher", NULL, -1,
                                         functions, NULL, NULL, NULL, NULL};
 

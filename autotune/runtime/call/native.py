@@ -27,7 +27,9 @@ from autotune.target import Target
 from autotune.utils.scratch import temporary_folder
 
 _NAME = "autotune_launcher"
-_PARTS = ("views.c", "entries.c", "entry_type.c", "callers.c", "forward.c", "launcher.c")
+_PARTS = (
+    "views.c", "entries.c", "entry_type.c", "callers.c", "forward.c", "numbers.c", "launcher.c"
+)  # fmt: skip
 _TIMEOUT_S = 120.0
 _lock = threading.Lock()
 _found: list[tuple[object, str]] = []

@@ -10,8 +10,10 @@ import numpy as np
 from autotune.graph import Array, Value, ops
 from autotune.importers.onnx.call import Call, Converter
 from autotune.importers.onnx.operators.arithmetic import chosen
+from autotune.importers.onnx.operators.shapes import extents_of
 from autotune.importers.onnx.shape_rules import of_some_size
 from autotune.importers.ranks import written_along
+from autotune.importers.regions import RegionReader
 
 
 def taken(call: Call, data: Value, indices: Value, axis: int) -> Value:
@@ -128,40 +130,91 @@ def _known_places(call: Call, extent: int) -> Array:
     return np.where(known < 0, known + extent, known)
 
 
-def _refuse_sums(call: Call) -> None:
-    if (reduction := call.attribute("reduction", "none")) != "none":
-        call.refuse(f"reduction {reduction!r} is not supported, only none and, of elements, add")
-
-
 def _scatter_elements(call: Call) -> Value:
     data, updates = call.value(0), call.value(2)
     axis = call.axis(call.attribute("axis", 0), data.type.ndim)
-    adds = call.attribute("reduction", "none") == "add"
-    if adds or call.numbers(call.operand(1)) is None:
-        if not adds:
-            _refuse_sums(call)
+    reduction = call.attribute("reduction", "none")
+    if reduction != "none" or call.numbers(call.operand(1)) is None:
         own = _counted(call, call.value(1), data.shape[axis])
-        return written_along(data, own, updates, axis, adds, call.node.label)
-    _refuse_sums(call)
+        return written_along(data, own, updates, axis, reduction, call.node.label)
     places = [*np.indices(updates.shape)]
     places[axis] = _known_places(call, data.shape[axis])
     return _scattered(call, data, np.ravel_multi_index(tuple(places), data.shape), updates)
 
 
 def _scatter_nd(call: Call) -> Value:
-    _refuse_sums(call)
-    data, updates = call.value(0), call.value(2)
-    known = call.known(1, "indices").astype("int64")
-    depth = known.shape[-1]
-    extents = np.asarray(data.shape[:depth])
+    """Write slices to coordinates, which are the last axis of the indices, or combine them."""
+    data, updates, indices = call.value(0), call.value(2), call.operand(1)
+    reduction = call.attribute("reduction", "none")
+    known = call.numbers(indices)
+    depth = extents_of(indices)[-1]
+    inner = math.prod(data.shape[depth:])
+    if known is not None:
+        rows = _known_rows(call, known.astype("int64"), data)
+        if reduction == "none":
+            places = rows.reshape(-1, 1) * inner + np.arange(inner)
+            return _scattered(call, data, places, updates)
+        at = call.as_value(rows.reshape(-1, 1).astype("int32"))
+    else:
+        at = call.reshape(_rows_at(call, call.value(1), data), (-1, 1))
+    flat = call.reshape(data, (math.prod(data.shape[:depth]), inner))
+    wide = call.reshape(updates, (at.shape[0], inner))
+    made = written_along(flat, at, wide, 0, reduction, call.node.label)
+    return call.reshape(made, data.shape)
+
+
+def _known_rows(call: Call, known: Array, data: Value) -> Array:
+    """Return which slice of data each of some coordinates that are known means."""
+    extents = np.asarray(data.shape[: known.shape[-1]])
     if (known < -extents).any() or (known >= extents).any():
         call.refuse(f"indices must be within {data.type}")
-    rows = np.ravel_multi_index(
-        tuple(np.moveaxis(np.where(known < 0, known + extents, known), -1, 0)), data.shape[:depth]
-    )
-    inner = math.prod(data.shape[depth:])
-    places = rows.reshape(-1, 1) * inner + np.arange(inner)
-    return _scattered(call, data, places, updates)
+    front = np.where(known < 0, known + extents, known)
+    return np.ravel_multi_index(tuple(np.moveaxis(front, -1, 0)), tuple(extents))
+
+
+def _rows_at(call: Call, indices: Value, data: Value) -> Value:
+    """Return which slice of data each of some coordinates means."""
+    *outer, depth = indices.shape
+    total: Value | None = None
+    for i, stride in enumerate(_strides(data.shape[:depth])):
+        cut = ops.StridedSlice((*[0] * len(outer), i), (*outer, i + 1))
+        one = call.reshape(call.apply(cut, indices), outer)
+        one = call.binary(ops.Multiply, _counted(call, one, data.shape[i]), stride)
+        total = one if total is None else call.apply(ops.Add(), total, one)
+    assert total is not None
+    return total
+
+
+def _roi_align(call: Call) -> Value:
+    """Interpolate regions of images; before opset 16 pixels have no centres."""
+    x, regions, images = call.value(0), call.value(1), call.value(2)
+    old = "half_pixel" if call.opset >= 16 else "output_half_pixel"
+    reader = RegionReader(
+        call.attribute("output_height", 1), call.attribute("output_width", 1),
+        call.attribute("sampling_ratio", 0), call.attribute("spatial_scale", 1.0),
+        call.attribute("coordinate_transformation_mode", old) == "half_pixel",
+        call.attribute("mode", "avg"), call.node.label,
+    )  # fmt: skip
+    return reader.read(x, regions, images)
+
+
+def _reverse_sequence(call: Call) -> Value:
+    """Turn the first elements of each sequence around, as many as its length says."""
+    x, lengths = call.value(0), call.value(1)
+    batch, time = call.attribute("batch_axis", 1), call.attribute("time_axis", 0)
+    order = (batch, time, *[i for i in range(x.type.ndim) if i not in (batch, time)])
+    rows = call.transpose(x, order)
+    count, extent = rows.shape[:2]
+    of_some_size(call, [count, extent])
+    own = call.as_value(np.arange(extent, dtype="int32")[None])
+    size = call.reshape(call.cast(lengths, "int32"), (count, 1))
+    back = call.binary(ops.Subtract, call.apply(ops.Subtract(), size, own), 1)
+    inside = call.apply(ops.Less(), own, size)
+    places = chosen(call, inside, back, call.broadcast(own, (count, extent)))
+    first = call.as_value((np.arange(count, dtype="int32") * extent)[:, None])
+    flat = call.reshape(rows, (count * extent, *rows.shape[2:]))
+    turned = call.apply(ops.Take(0), flat, call.apply(ops.Add(), places, first))
+    return call.transpose(turned, tuple(order.index(i) for i in range(len(order))))
 
 
 def _one_hot(call: Call) -> Value:
@@ -225,4 +278,6 @@ CONVERTERS: dict[str, Converter] = {
     "OneHot": _one_hot,
     "Compress": _compress,
     "CumSum": _cumulative,
+    "RoiAlign": _roi_align,
+    "ReverseSequence": _reverse_sequence,
 }

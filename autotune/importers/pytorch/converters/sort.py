@@ -41,7 +41,7 @@ def topk(
 def scatter_add(call: Call, x: Value, dim: int, index: Value, source: Value) -> Value:
     """Add elements to places along an axis."""
     axis = dim % x.type.ndim
-    return written_along(x, index, source, axis, True, call.origin)
+    return written_along(x, index, source, axis, "add", call.origin)
 
 
 @converts("grid_sampler_2d", "grid_sampler_3d")
@@ -57,4 +57,4 @@ def scattered(call: Call, x: Value, dim: int, index: Value, source: Operand) -> 
     """Write elements to places along an axis that depend on the data."""
     if not isinstance(source, Value) or not source.shape:
         source = call.expand(call.value(source, x.dtype), index.shape)
-    return written_along(x, index, source, dim % x.type.ndim, False, call.origin)
+    return written_along(x, index, source, dim % x.type.ndim, "none", call.origin)
