@@ -252,7 +252,7 @@ def compile_emulated(
     level = "-O1" if optimized else "-O0"
     command = [cxx_compiler(), "-std=c++17", level, "-shared", "-fPIC"]
     common = [*command[1:], *common_flags(arch, checked)]
-    header = precompiled(command[:1], common, timeout_s or 120.0)
+    header = precompiled(command[:1], common, timeout_s or 120.0, apart=True)
     for first in [header, []] if header else [[]]:
         argv = [*command, *first, *unit.flags, str(text), "-o", str(out)]
         try:

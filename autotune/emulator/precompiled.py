@@ -1,5 +1,7 @@
 """The emulator's header, precompiled: parsing it takes a third of the time for a small kernel.
 
+So does making machine code of the emulator itself, which for tests is linked as an object instead.
+
 GCC takes ``header.h.gch`` in place of ``header.h`` if it was made by the same compiler with the
 same options, and ignores any other (GCC manual, Precompiled Headers). One is made in the cache
 once a process has compiled some kernels without. It is optional: its dependencies are checked once
@@ -14,6 +16,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -25,6 +28,11 @@ from autotune.utils.command import run
 
 INCLUDE = Path(__file__).parent / "include"
 HEADER = "autotune_emulator.h"
+OBJECT = "emulator.o"
+# With these the header emits nothing of the emulator; device code cannot throw. What GCC 12 says
+# of lines in DWARF 5 is of the wrong file where the functions of a kernel come first.
+_APART = ("-DEMULATOR_APART", "-fno-exceptions", "-gdwarf-4")
+_LINKED = ("-DEMULATOR_LINKED", "-fno-exceptions", "-gdwarf-4")
 # It costs as much to make as three kernels gain.
 _WITHOUT = 2
 # Kernels that are compiled before it is tried again in a process where it could not be made.
@@ -47,7 +55,7 @@ def header_digest() -> str:
 
 
 def precompiled(
-    command: Sequence[str], flags: Sequence[str], timeout_s: float = 120.0
+    command: Sequence[str], flags: Sequence[str], timeout_s: float = 120.0, *, apart: bool = False
 ) -> list[str]:
     """Return flags that have a compiler find the header precompiled; none if it is not.
 
@@ -55,16 +63,21 @@ def precompiled(
         command: the compiler.
         flags: all with which it compiles kernels, but for macros that only the kernel reads.
         timeout_s: seconds that there are for the kernel at hand.
+        apart: the emulator itself is precompiled too, and linked; machine code is then another.
     """
+    own = [*(_APART if apart else ()), *flags]
     with contextlib.suppress(OSError):
-        folder = _folder(tuple(command), tuple(flags))
+        folder = _folder(tuple(command), tuple(own))
         if not _is_there(folder):
             _compiled[folder] += 1
             if _compiled[folder] <= _WITHOUT or timeout_s < _LEAST_S:
                 return []
-            if not _made(folder, command, flags, _PART * timeout_s):
+            if not _made(folder, command, own, _PART * timeout_s):
                 return []
-        return [f"-I{folder}"] if _fits(folder) else []
+        if not _fits(folder, apart):
+            return []
+        linked = [*_APART, "-Xlinker", str(folder / OBJECT)] if apart else []
+        return [f"-I{folder}", *linked]
     return []
 
 
@@ -80,20 +93,27 @@ def _is_there(folder: Path) -> bool:
     return (folder / f"{HEADER}.gch").exists()
 
 
-def _fits(folder: Path) -> bool:
+def _fits(folder: Path, apart: bool) -> bool:
     """Return whether it is this user's, GCC's and undamaged, of files that are still the same.
 
     One that once did and does not any more is removed.
     """
     if folder not in _looked_at:
-        with (folder / f"{HEADER}.gch").open("rb") as file:
-            own, content = environment.private(os.fstat(file.fileno())), file.read()
-        of_gcc = own and environment.private(os.stat(folder)) and content.startswith(_MAGIC)
-        if of_gcc and not _is_as_made(folder, content):
+        content = _own(folder / f"{HEADER}.gch")
+        linked = _own(folder / OBJECT) if apart else b""
+        own = content is not None and linked is not None and environment.private(os.stat(folder))
+        of_gcc = own and content is not None and content.startswith(_MAGIC)
+        if of_gcc and not _is_as_made(folder, (content or b"") + (linked or b"")):
             shutil.rmtree(folder, ignore_errors=True)
             return False
         _looked_at[folder] = of_gcc
     return _looked_at[folder]
+
+
+def _own(path: Path) -> bytes | None:
+    """Return what a file holds that nobody else can write; None of another."""
+    with path.open("rb") as file:
+        return file.read() if environment.private(os.fstat(file.fileno())) else None
 
 
 def _is_as_made(folder: Path, content: bytes) -> bool:
@@ -119,16 +139,23 @@ def _made(folder: Path, command: Sequence[str], flags: Sequence[str], timeout_s:
         new = Path(temporary, "new")
         new.mkdir(mode=0o700)
         kept = [flag for flag in flags if flag != "-shared"]
-        out, rules = str(new / f"{HEADER}.gch"), str(Path(temporary, "rules"))
-        argv = [*command, *kept, "-x", "c++-header", "-MD", "-MF", rules, "-o", out]
-        done = run(
-            [*argv, str(INCLUDE / HEADER)], timeout_s, temporary, variables={"TMPDIR": temporary}
-        )
-        if done.returncode:
-            _compiled[folder] = -_NEVER
-            return False
-        os.chmod(out, 0o600)
-        facts = {"read": _read_files(Path(rules)), "sum": zlib.crc32(Path(out).read_bytes())}
+        rules = Path(temporary, "rules")
+        header = ["-x", "c++-header", "-MD", "-MF", str(rules)]
+        made = {f"{HEADER}.gch": [*kept, *header]}
+        if set(_APART) <= set(flags):
+            plain = [flag for flag in kept if flag not in _APART]
+            made[OBJECT] = [*_LINKED, *plain, "-c", "-x", "c++"]
+        until = time.monotonic() + timeout_s
+        for name, options in made.items():
+            argv = [*command, *options, "-o", str(new / name), str(INCLUDE / HEADER)]
+            left = until - time.monotonic()
+            done = run(argv, left, temporary, variables={"TMPDIR": temporary})
+            if done.returncode:
+                _compiled[folder] = -_NEVER
+                return False
+            os.chmod(new / name, 0o600)
+        content = b"".join((new / name).read_bytes() for name in made)
+        facts = {"read": _read_files(rules), "sum": zlib.crc32(content)}
         (new / "facts.json").write_text(json.dumps(facts))
         os.replace(new, folder)
     _forget_old(folder.parent)

@@ -3,12 +3,13 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 
-from autotune.emulator import compile_emulated, precompiled
-from autotune.emulator.build import common_flags, cxx_compiler
-from autotune.emulator.precompiled import HEADER
-from autotune.errors import CompileError
+from autotune.emulator import EmulatedKernel, compile_emulated, precompiled
+from autotune.emulator.build import common_flags, cxx_compiler, emulated
+from autotune.emulator.precompiled import HEADER, OBJECT
+from autotune.errors import CompileError, DeviceError
 from autotune.kernel import SourceKernel, arg
 from autotune.runtime.compile.compile_kernel import compile_kernel
 from autotune.target import Target
@@ -26,12 +27,29 @@ WRONG = SourceKernel(
     [arg("x", (32,), role="inout")],
     block=32,
 ).kernel("cuda")
+RACING = SourceKernel(
+    "racing",
+    """extern "C" __global__ void racing(float* x) {
+    __shared__ float last[1];
+    last[0] = threadIdx.x;
+    x[threadIdx.x] = last[0];
+    }""",
+    [arg("x", (32,), role="inout")],
+    block=32,
+).kernel("cuda")
+THROWING = SourceKernel(
+    "twice",
+    "inline void refuse() { throw 1; }\n"
+    'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }',
+    [arg("x", (32,), role="inout")],
+    block=32,
+).kernel("cuda")
 FLAGS = ["-std=c++17", "-O0", "-shared", "-fPIC", *common_flags()]
 TARGET = Target("cuda -emulate")
 
 
-def asked():
-    return precompiled.precompiled([cxx_compiler()], FLAGS)
+def asked(apart=True):
+    return precompiled.precompiled([cxx_compiler()], FLAGS, apart=apart)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +62,7 @@ def made(tmp_path_factory):
         patch.setenv("AUTOTUNE_CACHE_DIR", str(cache))
         precompiled._compiled.clear()
         assert [asked() for _ in range(2)] == [[], []]
-        (flag,) = asked()
+        flag, *_ = asked()
     return cache, flag
 
 
@@ -73,12 +91,43 @@ def test_a_new_process_finds_it_and_the_compiler_reads_it(folder, tmp_path):
     assert read_it(folder, tmp_path)
 
 
-def test_what_is_compiled_with_it_is_the_same(folder, tmp_path):
-    with_it = compile_emulated(KERNEL, tmp_path / "twice.so").read_bytes()
-    shutil.rmtree(folder)
-    precompiled._looked_at.clear()
-    assert asked() == []
-    assert compile_emulated(KERNEL, tmp_path / "twice.so").read_bytes() == with_it
+def test_what_is_compiled_with_the_header_alone_is_the_same(tmp_path, monkeypatch):
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path))
+    precompiled._compiled.clear()
+    unit, path, made = emulated(KERNEL), tmp_path / "twice.cpp", []
+    path.write_text(unit.source)
+    *_, header = (asked(apart=False) for _ in range(3))
+    for first in ([], header):
+        argv = [cxx_compiler(), *first, *FLAGS, *unit.flags, str(path), "-o", f"{path}.so"]
+        assert run(argv).returncode == 0
+        made.append((tmp_path / "twice.cpp.so").read_bytes())
+    assert len(header) == 1
+    assert made[0] == made[1]
+
+
+def test_a_kernel_to_which_the_emulator_is_linked_computes_the_same_and_has_the_same_faults(
+    folder, tmp_path, monkeypatch
+):
+    said = []
+    for name in ("linked", "whole"):
+        twice = EmulatedKernel(compile_emulated(KERNEL, tmp_path / f"{name}.so"), KERNEL)
+        racing = EmulatedKernel(compile_emulated(RACING, tmp_path / f"{name}_.so"), RACING)
+        x = np.arange(32, dtype="float32")
+        twice.run([x])
+        np.testing.assert_array_equal(x, 2 * np.arange(32))
+        with pytest.raises(DeviceError, match=r"race on shared memory.* at racing\.cu:") as found:
+            racing.run([x])
+        said.append(str(found.value))
+        x = np.arange(32, dtype="float32")
+        twice.run([x])  # that the other is stopped is no matter of this one
+        monkeypatch.setattr(precompiled, "_looked_at", {folder: False})
+    assert said[0] == said[1]
+
+
+def test_text_that_the_emulator_cannot_be_linked_to_is_compiled_with_it(folder, tmp_path):
+    twice = EmulatedKernel(compile_emulated(THROWING, tmp_path / "twice.so"), THROWING)
+    twice.run([x := np.ones(32, "float32")])
+    assert x.sum() == 64
 
 
 def cut_short(folder):
@@ -90,6 +139,19 @@ def damaged(folder):
     path = folder / f"{HEADER}.gch"
     content = path.read_bytes()
     path.write_bytes(content[: 1 << 20] + bytes(len(content) - (1 << 20)))
+
+
+def object_damaged(folder):
+    path = folder / OBJECT
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+
+
+def object_gone(folder):
+    (folder / OBJECT).unlink()
+
+
+def others_may_write_the_object(folder):
+    (folder / OBJECT).chmod(0o666)
 
 
 def another_kind(folder):
@@ -118,15 +180,19 @@ def facts_gone(folder):
     (folder / "facts.json").unlink()
 
 
-HARMS = [cut_short, damaged, another_kind, others_may_write, header_changed, header_gone]
+HARMS = [
+    cut_short, damaged, another_kind, others_may_write, header_changed, header_gone,
+    object_damaged, object_gone, others_may_write_the_object,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("harm", [*HARMS, facts_gone])
 def test_one_that_may_not_fit_is_not_given_to_the_compiler(folder, harm):
     harm(folder)
     assert asked() == []
-    again = (another_kind, others_may_write)  # of another compiler, or of somebody else
-    assert folder.exists() == (harm in again)
+    # Of another compiler, or of somebody else, or not one of ours.
+    stay = (another_kind, others_may_write, others_may_write_the_object, object_gone)
+    assert folder.exists() == (harm in stay)
 
 
 def test_a_kernel_that_fails_with_it_is_compiled_without(folder, tmp_path):

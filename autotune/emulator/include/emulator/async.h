@@ -7,7 +7,7 @@
 
 namespace emulator {
 
-EMULATOR_RAW static void make_copy(const Copy& copy) {
+EMULATOR_OWN void make_copy(const Copy& copy) {
   check(reinterpret_cast<uintptr_t>(copy.to), copy.bytes, Access::write, library_base + copy.pc);
   uint32_t taken = copy.bytes - copy.zeros;
   if (taken)
@@ -17,7 +17,7 @@ EMULATOR_RAW static void make_copy(const Copy& copy) {
   memset(static_cast<char*>(copy.to) + taken, 0, copy.zeros);
 }
 
-EMULATOR_RAW static void issue_copy(void* to, const void* from, size_t bytes, size_t zeros) {
+EMULATOR_OWN void issue_copy(void* to, const void* from, size_t bytes, size_t zeros) {
   Thread& t = *current;
   uintptr_t caller = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
   Copy copy = {to, from, static_cast<uint32_t>(bytes), static_cast<uint32_t>(zeros), t.copy_group,
@@ -43,7 +43,7 @@ EMULATOR_RAW static void issue_copy(void* to, const void* from, size_t bytes, si
   t.copies[t.copy_count++] = copy;
 }
 
-EMULATOR_RAW static void wait_copies(uint32_t still_pending) {
+EMULATOR_OWN void wait_copies(uint32_t still_pending) {
   Thread& t = *current;
   int kept = 0;
   for (int i = 0; i < t.copy_count; ++i) {
@@ -55,7 +55,7 @@ EMULATOR_RAW static void wait_copies(uint32_t still_pending) {
   t.copy_count = kept;
 }
 
-EMULATOR_RAW static void drop_copies() { current->copy_count = 0; }
+EMULATOR_OWN void drop_copies() { current->copy_count = 0; }
 
 }  // namespace emulator
 

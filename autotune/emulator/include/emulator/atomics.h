@@ -13,7 +13,7 @@ EMULATOR_RAW static T swap_in(T* at, T value) {
   return old;
 }
 
-EMULATOR_RAW static inline void check_atomic(void* at, uint32_t bytes) {
+EMULATOR_OWN void check_atomic(void* at, uint32_t bytes) {
   check(reinterpret_cast<uintptr_t>(at), bytes, Access::atomic,
         reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
 }

@@ -12,13 +12,13 @@
 
 namespace emulator {
 
-static void (*enter_kernel)();
-static void** kernel_args;
+EMULATOR_STATE void (*enter_kernel)();
+EMULATOR_STATE void** kernel_args;
 // The state of a launch is in globals of the library.
-static pthread_mutex_t one_launch = PTHREAD_MUTEX_INITIALIZER;
-static uint16_t turn[most_threads];
+EMULATOR_STATE pthread_mutex_t one_launch = PTHREAD_MUTEX_INITIALIZER;
+EMULATOR_STATE uint16_t turn[most_threads];
 
-EMULATOR_RAW static void thread_body() {
+EMULATOR_OWN void thread_body() {
   enter_kernel();
   settle();
   drop_copies();
@@ -28,7 +28,7 @@ EMULATOR_RAW static void thread_body() {
   emulator_switch(&current->stack_pointer, scheduler_stack);
 }
 
-EMULATOR_RAW static void resume(Thread& t) {
+EMULATOR_OWN void resume(Thread& t) {
   if (!t.stack_pointer) {
     t.stack = free_stacks[--free_stack_count];
     t.stack_pointer = new_fiber(t.stack, thread_body);
@@ -43,7 +43,7 @@ EMULATOR_RAW static void resume(Thread& t) {
   if (t.state == State::done) free_stacks[free_stack_count++] = t.stack;
 }
 
-EMULATOR_RAW static void shuffle_turns() {
+EMULATOR_OWN void shuffle_turns() {
   if (options.order == 0 || options.order == 1) {
     for (int i = 0; i < thread_count; ++i)
       turn[i] = static_cast<uint16_t>(options.order ? thread_count - 1 - i : i);
@@ -57,7 +57,7 @@ EMULATOR_RAW static void shuffle_turns() {
   }
 }
 
-EMULATOR_RAW static void describe(const Thread& t, char* text, size_t size) {
+EMULATOR_OWN void describe(const Thread& t, char* text, size_t size) {
   int used = snprintf(text, size, "thread (%u,%u,%u) ", t.index.x, t.index.y, t.index.z);
   char* rest = text + used;
   size -= static_cast<size_t>(used);
@@ -67,7 +67,7 @@ EMULATOR_RAW static void describe(const Thread& t, char* text, size_t size) {
 }
 
 // Reports a deadlock, naming a thread that waits and one that it waits for.
-EMULATOR_RAW static void report_divergence() {
+EMULATOR_OWN void report_divergence() {
   const Thread* waiting = nullptr;
   for (int i = 0; i < thread_count && !waiting; ++i)
     if (threads[i].state == State::at_barrier || threads[i].state == State::at_warp)
@@ -96,7 +96,7 @@ EMULATOR_RAW static void report_divergence() {
 }
 
 // Lets those go on that wait: all threads but those that have exited, as on compute capability 7.0.
-EMULATOR_RAW static bool release_barrier() {
+EMULATOR_OWN bool release_barrier() {
   uint32_t count = 0;
   const Thread* first = nullptr;
   for (int i = 0; i < thread_count; ++i) {
@@ -120,7 +120,7 @@ EMULATOR_RAW static bool release_barrier() {
   return true;
 }
 
-EMULATOR_RAW static bool run_block() {
+EMULATOR_OWN bool run_block() {
   waiting_count = done_count = 0;
   for (int i = 0; i < thread_count; ++i) {
     threads[i].stack_pointer = nullptr;
@@ -150,7 +150,7 @@ EMULATOR_RAW static bool run_block() {
   return true;
 }
 
-EMULATOR_RAW static void wait_at_barrier(uint32_t vote, int line) {
+EMULATOR_OWN void wait_at_barrier(uint32_t vote, int line) {
   settle();
   Thread& t = *current;
   t.vote = vote, t.line = line;
@@ -159,14 +159,14 @@ EMULATOR_RAW static void wait_at_barrier(uint32_t vote, int line) {
   emulator_switch(&t.stack_pointer, scheduler_stack);
 }
 
-EMULATOR_RAW static void place_block(uint64_t flat) {
+EMULATOR_OWN void place_block(uint64_t flat) {
   uint64_t at = flat;
   blockIdx.x = static_cast<unsigned>(at % gridDim.x), at /= gridDim.x;
   blockIdx.y = static_cast<unsigned>(at % gridDim.y);
   blockIdx.z = static_cast<unsigned>(at / gridDim.y);
 }
 
-EMULATOR_RAW static bool run_grid() {
+EMULATOR_OWN bool run_grid() {
   uint64_t blocks = uint64_t{gridDim.x} * gridDim.y * gridDim.z;
   // A stride without a common divisor visits every block once, in an order that looks random.
   uint64_t start = 0, stride = 1;
@@ -194,7 +194,7 @@ EMULATOR_RAW static bool run_grid() {
   return true;
 }
 
-EMULATOR_RAW static bool place_threads() {
+EMULATOR_OWN bool place_threads() {
   thread_count = static_cast<int>(blockDim.x * blockDim.y * blockDim.z);
   if (thread_count < 1 || thread_count > most_threads) {
     give_up("a block has 1 to %d threads, got (%u,%u,%u)", most_threads, blockDim.x, blockDim.y,
@@ -224,7 +224,7 @@ struct Request {
 };
 
 // An input whose memory is also that of a written argument: the kernel works in place.
-EMULATOR_RAW static bool in_place(const Request& request, int input) {
+EMULATOR_OWN bool in_place(const Request& request, int input) {
   const uint64_t bytes = request.about[input].bytes;
   for (int i = 0; i < request.arg_count; ++i)
     if (request.about[i].written && request.args[i] == request.args[input] &&
@@ -233,7 +233,7 @@ EMULATOR_RAW static bool in_place(const Request& request, int input) {
   return false;
 }
 
-EMULATOR_RAW static void prepare(const Request& request, void (*enter)()) {
+EMULATOR_OWN void prepare(const Request& request, void (*enter)()) {
   gridDim = request.grid, blockDim = request.block;
   random_state = 0x9E3779B97F4A7C15ull * (static_cast<uint64_t>(options.order) + 1);
   enter_kernel = enter, kernel_args = request.args;
@@ -253,7 +253,7 @@ EMULATOR_RAW static void prepare(const Request& request, void (*enter)()) {
 }
 
 // Runs one launch; after a fault nothing runs until the fault has been queried.
-EMULATOR_RAW static void launch(const Request& request, void (*enter)()) {
+EMULATOR_OWN void launch(const Request& request, void (*enter)()) {
   pthread_mutex_lock(&one_launch);
   if (!failed) {
     prepare(request, enter);

@@ -23,15 +23,15 @@ struct Cell {
   bool atomic;
 };
 
-static Cell* cells = nullptr;
-static size_t cell_capacity = 0;
-static int granule_shift = 2;  // four bytes until something smaller is touched
-static uint32_t epoch = 1;
-static uint32_t block_epoch = 1, launch_epoch = 1;  // the first of this block, of this launch
-static bool fenced = false;
+EMULATOR_STATE Cell* cells = nullptr;
+EMULATOR_STATE size_t cell_capacity = 0;
+EMULATOR_STATE int granule_shift = 2;  // four bytes until something smaller is touched
+EMULATOR_STATE uint32_t epoch = 1;
+EMULATOR_STATE uint32_t block_epoch = 1, launch_epoch = 1;  // the first of this block, of this launch
+EMULATOR_STATE bool fenced = false;
 constexpr size_t most_watched_bytes = 8 << 20;
 constexpr uint16_t another_block = 0xFFFF;
-static uint16_t warp_epochs[most_threads / 32];
+EMULATOR_STATE uint16_t warp_epochs[most_threads / 32];
 
 // A write that conflicts with another thread's access is a race only if it changes the value; this
 // is checked at the next event, after the write was made.
@@ -44,11 +44,11 @@ struct Pending {
   bool other_wrote;
   uint32_t other_pc, pc;
 };
-static Pending pending;
+EMULATOR_STATE Pending pending;
 
 enum class Access { read, write, atomic };
 
-EMULATOR_RAW static void name_place(uintptr_t address, char* text, size_t size) {
+EMULATOR_OWN void name_place(uintptr_t address, char* text, size_t size) {
   for (int i = 0; i < range_count; ++i)
     if (address >= ranges[i].begin && address < ranges[i].end) {
       snprintf(text, size, "argument '%s' at byte %lu", ranges[i].name,
@@ -60,8 +60,8 @@ EMULATOR_RAW static void name_place(uintptr_t address, char* text, size_t size) 
            static_cast<unsigned long>(address - (dynamic ? dynamic_begin : static_begin)));
 }
 
-EMULATOR_RAW static void report_race(uintptr_t address, bool other_wrote, uint16_t other,
-                                     uint32_t other_pc, bool wrote, uint32_t pc) {
+EMULATOR_OWN void report_race(uintptr_t address, bool other_wrote, uint16_t other,
+                              uint32_t other_pc, bool wrote, uint32_t pc) {
   char place[200], who[64] = "a thread of another block";
   name_place(address, place, sizeof place);
   if (other != another_block) {
@@ -74,7 +74,7 @@ EMULATOR_RAW static void report_race(uintptr_t address, bool other_wrote, uint16
        wrote ? "wrote" : "read", pc);
 }
 
-EMULATOR_RAW static void settle_pending() {
+EMULATOR_OWN void settle_pending() {
   pending.set = false;
   if (memcmp(reinterpret_cast<void*>(pending.address), pending.before, pending.bytes) == 0) return;
   report_race(pending.address, pending.other_wrote, pending.other, pending.other_pc, true,
@@ -93,8 +93,8 @@ static inline __attribute__((no_sanitize("thread"))) bool unordered(uint16_t oth
   return other / 32 != own / 32 || warp_epoch == warp_epochs[own / 32];
 }
 
-EMULATOR_RAW static void suspect(uintptr_t address, uint32_t bytes, bool other_wrote,
-                                 uint16_t other, uint32_t other_pc, uint32_t pc) {
+EMULATOR_OWN void suspect(uintptr_t address, uint32_t bytes, bool other_wrote,
+                          uint16_t other, uint32_t other_pc, uint32_t pc) {
   pending.set = true;
   pending.address = address;
   pending.bytes = bytes > 16 ? 16 : bytes;
@@ -108,8 +108,8 @@ static inline __attribute__((no_sanitize("thread"))) bool foreign(uint32_t at, b
   return global && !fenced && at >= launch_epoch && at < block_epoch;
 }
 
-EMULATOR_RAW static void note_write(Cell& cell, uintptr_t address, uint32_t bytes, uint16_t own,
-                                    uint32_t pc, bool atomic, bool global) {
+EMULATOR_OWN void note_write(Cell& cell, uintptr_t address, uint32_t bytes, uint16_t own,
+                             uint32_t pc, bool atomic, bool global) {
   bool clash = !pending.set && !(atomic && cell.atomic);  // with the last write
   if (clash && foreign(cell.write_epoch, global)) {
     suspect(address, bytes, true, another_block, cell.write_pc, pc);
@@ -132,8 +132,8 @@ EMULATOR_RAW static void note_write(Cell& cell, uintptr_t address, uint32_t byte
   cell.write_warp_epoch = warp_epochs[own / 32];
 }
 
-EMULATOR_RAW static void note_read(Cell& cell, uintptr_t address, uint16_t own, uint32_t pc,
-                                   bool global) {
+EMULATOR_OWN void note_read(Cell& cell, uintptr_t address, uint16_t own, uint32_t pc,
+                            bool global) {
   if (foreign(cell.write_epoch, global))
     report_race(address, true, another_block, cell.write_pc, false, pc);
   if (cell.write_epoch == epoch && unordered(cell.writer, cell.write_warp_epoch, own))
@@ -152,8 +152,8 @@ EMULATOR_RAW static void note_read(Cell& cell, uintptr_t address, uint16_t own, 
   cell.reader = own, cell.read_warp_epoch = warp_epoch, cell.read_pc = pc;
 }
 
-EMULATOR_RAW static void note_cells(Cell* first, size_t count, uintptr_t address, uint32_t bytes,
-                                    Access access, uint32_t pc, bool global) {
+EMULATOR_OWN void note_cells(Cell* first, size_t count, uintptr_t address, uint32_t bytes,
+                             Access access, uint32_t pc, bool global) {
   uint16_t own = static_cast<uint16_t>(current - threads);
   for (size_t i = 0; i < count; ++i) {
     if (access == Access::read)
@@ -164,7 +164,7 @@ EMULATOR_RAW static void note_cells(Cell* first, size_t count, uintptr_t address
 }
 
 // Checks the elements of written arguments, where that does not take too much memory.
-EMULATOR_RAW static void watch_ranges() {
+EMULATOR_OWN void watch_ranges() {
   for (int i = 0; i < range_count; ++i) {
     Range& range = ranges[i];
     range.cells = nullptr;
@@ -175,7 +175,7 @@ EMULATOR_RAW static void watch_ranges() {
 }
 
 // Resets the checks for a new block; `shared_bytes` counts static and dynamic shared memory.
-EMULATOR_RAW static void clear_cells(size_t shared_bytes) {
+EMULATOR_OWN void clear_cells(size_t shared_bytes) {
   if (shared_bytes > cell_capacity) {
     free(cells);
     cells = static_cast<Cell*>(calloc(shared_bytes, sizeof(Cell)));
@@ -185,14 +185,14 @@ EMULATOR_RAW static void clear_cells(size_t shared_bytes) {
   memset(warp_epochs, 0, sizeof warp_epochs);
 }
 
-EMULATOR_RAW static void drop_cells() {
+EMULATOR_OWN void drop_cells() {
   for (int i = 0; i < range_count; ++i) free(ranges[i].cells);
   free(cells);
   cells = nullptr, cell_capacity = 0;
 }
 
-EMULATOR_RAW static void note_shared(uintptr_t address, uint32_t bytes, Access access,
-                                     uint32_t pc) {
+EMULATOR_OWN void note_shared(uintptr_t address, uint32_t bytes, Access access,
+                              uint32_t pc) {
   if (granule_shift && (bytes & 3)) {
     granule_shift = 0;  // start again with one cell a byte
     memset(static_cast<void*>(cells), 0, cell_capacity * sizeof(Cell));
@@ -210,8 +210,8 @@ EMULATOR_RAW static void note_shared(uintptr_t address, uint32_t bytes, Access a
   note_cells(cells + first, last - first + 1, address, bytes, access, pc, false);
 }
 
-[[noreturn]] EMULATOR_RAW static void out_of_bounds(uintptr_t address, uint32_t bytes,
-                                                    const char* verb, uint32_t pc) {
+[[noreturn]] EMULATOR_OWN void out_of_bounds(uintptr_t address, uint32_t bytes,
+                                             const char* verb, uint32_t pc) {
   const Range* nearest = nullptr;
   uintptr_t best = 1 << 20;
   for (int i = 0; i < range_count; ++i) {
@@ -227,8 +227,8 @@ EMULATOR_RAW static void note_shared(uintptr_t address, uint32_t bytes, Access a
        nearest->name, static_cast<unsigned long>(nearest->end - nearest->begin));
 }
 
-EMULATOR_RAW static void check(uintptr_t address, uint32_t bytes, Access access, uintptr_t caller,
-                               bool natural = true) {
+EMULATOR_OWN void check(uintptr_t address, uint32_t bytes, Access access, uintptr_t caller,
+                        bool natural = true) {
   if (!current || !options.checked) return;
   settle();
   if (address - static_begin < static_end - static_begin ||
@@ -281,7 +281,7 @@ struct Misaligned {
 
 // Local memory is exempt: where a kernel loads a small array as one vector, nvcc keeps it in
 // registers.
-EMULATOR_RAW static void misaligned(const Misaligned* what, uintptr_t address, uintptr_t caller) {
+EMULATOR_OWN void misaligned(const Misaligned* what, uintptr_t address, uintptr_t caller) {
   if (!current || !options.checked) return;
   if (address - reinterpret_cast<uintptr_t>(stacks) < stack_bytes * most_threads) return;
   char place[200];
@@ -294,7 +294,7 @@ EMULATOR_RAW static void misaligned(const Misaligned* what, uintptr_t address, u
 }  // namespace emulator
 
 #define EMULATOR_HOOK(name, bytes, access, natural)                                             \
-  extern "C" EMULATOR_RAW __attribute__((visibility("hidden"))) void __tsan_##name(void* p) {   \
+  extern "C" EMULATOR_CALLED void __tsan_##name(void* p) {                                    \
     emulator::check(reinterpret_cast<uintptr_t>(p), bytes, emulator::Access::access,            \
                     reinterpret_cast<uintptr_t>(__builtin_return_address(0)), natural);         \
   }
@@ -312,8 +312,7 @@ EMULATOR_HOOKS(16)
 #undef EMULATOR_HOOK
 
 #define EMULATOR_RANGE_HOOK(name, access)                                                        \
-  extern "C" EMULATOR_RAW __attribute__((visibility("hidden"))) void __tsan_##name(void* p,      \
-                                                                                   size_t n) {   \
+  extern "C" EMULATOR_CALLED void __tsan_##name(void* p, size_t n) {                           \
     if (n)                                                                                       \
       emulator::check(reinterpret_cast<uintptr_t>(p), static_cast<uint32_t>(n),                  \
                       emulator::Access::access,                                                  \
@@ -324,13 +323,12 @@ EMULATOR_RANGE_HOOK(write_range, write)
 #undef EMULATOR_RANGE_HOOK
 
 extern "C" {
-__attribute__((visibility("hidden"))) EMULATOR_RAW void __ubsan_handle_type_mismatch_v1(
-    void* what, void* address) {
+EMULATOR_CALLED void __ubsan_handle_type_mismatch_v1(void* what, void* address) {
   emulator::misaligned(static_cast<emulator::Misaligned*>(what),
                        reinterpret_cast<uintptr_t>(address),
                        reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
 }
-__attribute__((visibility("hidden"))) EMULATOR_RAW void __tsan_init() {}
-__attribute__((visibility("hidden"))) EMULATOR_RAW void __tsan_func_entry(void*) {}
-__attribute__((visibility("hidden"))) EMULATOR_RAW void __tsan_func_exit(void*) {}
+EMULATOR_CALLED void __tsan_init() {}
+EMULATOR_CALLED void __tsan_func_entry(void*) {}
+EMULATOR_CALLED void __tsan_func_exit(void*) {}
 }

@@ -6,7 +6,7 @@
 namespace emulator {
 
 // Writes `file:line` of an address of this library by binutils' addr2line, or nothing.
-EMULATOR_RAW static int write_line(char* text, size_t size, unsigned long address) {
+EMULATOR_OWN int write_line(char* text, size_t size, unsigned long address) {
   char command[4200];
   snprintf(command, sizeof command, "addr2line -s -e '%s' 0x%lx 2>/dev/null", library_path,
            address);
@@ -22,7 +22,7 @@ EMULATOR_RAW static int write_line(char* text, size_t size, unsigned long addres
 }
 
 // The message with a source line in place of each {pc:address}.
-EMULATOR_RAW static const char* message_with_lines() {
+EMULATOR_OWN const char* message_with_lines() {
   static char text[sizeof message + 512];
   size_t used = 0;
   for (const char* at = message; *at && used + 256 < sizeof text;) {
@@ -43,7 +43,7 @@ EMULATOR_RAW static const char* message_with_lines() {
 }  // namespace emulator
 
 // Returns the error of the launches since the last call, or null, and clears it.
-extern "C" EMULATOR_RAW const char* autotune_fault() {
+extern "C" EMULATOR_EXPORTED const char* autotune_fault() {
   if (!emulator::failed) return nullptr;
   emulator::failed = false;
   return emulator::message_with_lines();
@@ -51,7 +51,7 @@ extern "C" EMULATOR_RAW const char* autotune_fault() {
 
 // Sets the order in which threads and blocks are scheduled from now on (0 first to last, 1 last to
 // first, else the seed of a random order), and whether memory accesses are checked.
-extern "C" EMULATOR_RAW void autotune_emulation(int order, int checked) {
+extern "C" EMULATOR_EXPORTED void autotune_emulation(int order, int checked) {
   emulator::options = {order, checked};
 }
 

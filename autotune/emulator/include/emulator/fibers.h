@@ -5,7 +5,8 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-#if defined(__x86_64__)
+#if defined(EMULATOR_APART)
+#elif defined(__x86_64__)
 // Saves the callee-saved registers, swaps stacks, and returns on the other one.
 asm(R"(
     .text
@@ -75,11 +76,11 @@ constexpr size_t stack_bytes = 256 * 1024;
 constexpr int most_threads = 1024;
 
 // Address space for every stack of a block; pages are touched only as they are used.
-static char* stacks = nullptr;
-static int free_stacks[most_threads];
-static int free_stack_count = 0;
+EMULATOR_STATE char* stacks = nullptr;
+EMULATOR_STATE int free_stacks[most_threads];
+EMULATOR_STATE int free_stack_count = 0;
 
-EMULATOR_RAW static bool make_stacks() {
+EMULATOR_OWN bool make_stacks() {
   if (stacks) return true;
   void* got = mmap(nullptr, stack_bytes * most_threads, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -88,7 +89,7 @@ EMULATOR_RAW static bool make_stacks() {
   return true;
 }
 
-EMULATOR_RAW static void drop_stacks() {
+EMULATOR_OWN void drop_stacks() {
   if (stacks) munmap(stacks, stack_bytes * most_threads);
   stacks = nullptr;
 }
@@ -99,13 +100,13 @@ static inline __attribute__((no_sanitize("thread"))) uint64_t& stack_end(int sta
   return *reinterpret_cast<uint64_t*>(stacks + stack * stack_bytes);
 }
 
-EMULATOR_RAW static void free_all_stacks() {
+EMULATOR_OWN void free_all_stacks() {
   free_stack_count = most_threads;
   for (int i = 0; i < most_threads; ++i) free_stacks[i] = most_threads - 1 - i;
 }
 
 // Returns the stack pointer of a fiber that starts in `body` when first switched to.
-EMULATOR_RAW static void* new_fiber(int stack, void (*body)()) {
+EMULATOR_OWN void* new_fiber(int stack, void (*body)()) {
   stack_end(stack) = stack_mark;
   uintptr_t top = reinterpret_cast<uintptr_t>(stacks + (stack + 1) * stack_bytes) - 64;
   top &= ~uintptr_t{63};

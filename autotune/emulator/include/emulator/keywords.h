@@ -43,3 +43,24 @@
 
 // Functions of the emulator itself: the compiler must not report their memory accesses to it.
 #define EMULATOR_RAW __attribute__((no_sanitize("thread"), noinline))
+
+// The emulator is part of each library of a kernel, with a state of its own. It is compiled with the
+// kernel; or once, apart (EMULATOR_LINKED), and linked with kernels that see what its functions are
+// but do not emit them (EMULATOR_APART; gnu_inline, which must precede noinline). The linker joins
+// the variables of both. EMULATOR_CALLED are functions that only the compiler names.
+#if defined(EMULATOR_APART)
+#define EMULATOR_EXPORTED inline __attribute__((gnu_inline)) EMULATOR_RAW
+#define EMULATOR_OWN EMULATOR_EXPORTED __attribute__((visibility("hidden")))
+#define EMULATOR_CALLED EMULATOR_OWN
+#define EMULATOR_STATE inline __attribute__((visibility("hidden")))
+#elif defined(EMULATOR_LINKED)
+#define EMULATOR_EXPORTED EMULATOR_RAW
+#define EMULATOR_OWN EMULATOR_RAW __attribute__((visibility("hidden")))
+#define EMULATOR_CALLED EMULATOR_OWN
+#define EMULATOR_STATE inline __attribute__((visibility("hidden"), used))
+#else
+#define EMULATOR_EXPORTED EMULATOR_RAW
+#define EMULATOR_OWN EMULATOR_RAW static
+#define EMULATOR_CALLED EMULATOR_RAW __attribute__((visibility("hidden")))
+#define EMULATOR_STATE static
+#endif

@@ -9,10 +9,10 @@
 #include "fibers.h"
 #include "vectors.h"
 
-static uint3 threadIdx;
-static uint3 blockIdx;
-static dim3 blockDim;
-static dim3 gridDim;
+EMULATOR_STATE uint3 threadIdx;
+EMULATOR_STATE uint3 blockIdx;
+EMULATOR_STATE dim3 blockDim;
+EMULATOR_STATE dim3 gridDim;
 static const int warpSize = 32;
 
 namespace emulator {
@@ -61,31 +61,31 @@ struct Options {
   int checked;  // whether memory accesses are checked
 };
 
-static Thread threads[most_threads];
-static Thread* current = nullptr;
-static void* scheduler_stack = nullptr;
-static int thread_count, waiting_count, done_count;
-static uint32_t vote_any, vote_all;
-static Options options = {0, 1};
-static bool failed = false;
-static char message[2048];
-static uint64_t random_state = 1;
+EMULATOR_STATE Thread threads[most_threads];
+EMULATOR_STATE Thread* current = nullptr;
+EMULATOR_STATE void* scheduler_stack = nullptr;
+EMULATOR_STATE int thread_count, waiting_count, done_count;
+EMULATOR_STATE uint32_t vote_any, vote_all;
+EMULATOR_STATE Options options = {0, 1};
+EMULATOR_STATE bool failed = false;
+EMULATOR_STATE char message[2048];
+EMULATOR_STATE uint64_t random_state = 1;
 
 constexpr int most_ranges = 64;
-static Range ranges[most_ranges];
-static int range_count = 0;
+EMULATOR_STATE Range ranges[most_ranges];
+EMULATOR_STATE int range_count = 0;
 
 constexpr size_t most_dynamic_shared = 228 * 1024;
-alignas(1024) static unsigned char dynamic_shared[most_dynamic_shared];
-static thread_local char shared_anchor;  // makes sure the segment of shared objects exists
-static uintptr_t static_begin, static_end, dynamic_begin, dynamic_end;
-static uintptr_t library_begin, library_end, library_base;
-static char library_path[4096];
+alignas(1024) EMULATOR_STATE unsigned char dynamic_shared[most_dynamic_shared];
+EMULATOR_STATE thread_local char shared_anchor;  // makes sure the segment of shared objects exists
+EMULATOR_STATE uintptr_t static_begin, static_end, dynamic_begin, dynamic_end;
+EMULATOR_STATE uintptr_t library_begin, library_end, library_base;
+EMULATOR_STATE char library_path[4096];
 
 // Both are what an uninitialised read returns: a NaN as floats, -1 as ints.
 constexpr int poison = 0xFF;
 
-EMULATOR_RAW static uint64_t next_random() {
+EMULATOR_OWN uint64_t next_random() {
   random_state ^= random_state << 13;
   random_state ^= random_state >> 7;
   random_state ^= random_state << 17;
@@ -93,14 +93,14 @@ EMULATOR_RAW static uint64_t next_random() {
 }
 
 // Keeps the first message only.
-EMULATOR_RAW static void set_message(const char* format, va_list values) {
+EMULATOR_OWN void set_message(const char* format, va_list values) {
   if (failed) return;
   failed = true;
   vsnprintf(message, sizeof message, format, values);
 }
 
 // Ends the launch from inside a thread of the block. Never returns to the kernel.
-[[noreturn]] EMULATOR_RAW static void fail(const char* format, ...) {
+[[noreturn]] EMULATOR_OWN void fail(const char* format, ...) {
   va_list values;
   va_start(values, format);
   set_message(format, values);
@@ -111,7 +111,7 @@ EMULATOR_RAW static void set_message(const char* format, va_list values) {
 }
 
 // Ends the launch from the scheduler.
-EMULATOR_RAW static void give_up(const char* format, ...) {
+EMULATOR_OWN void give_up(const char* format, ...) {
   va_list values;
   va_start(values, format);
   set_message(format, values);
@@ -122,7 +122,7 @@ EMULATOR_RAW static void give_up(const char* format, ...) {
 #define EMULATOR_WHERE(t) \
   (t)->index.x, (t)->index.y, (t)->index.z, blockIdx.x, blockIdx.y, blockIdx.z
 
-EMULATOR_RAW static int visit_library(dl_phdr_info* info, size_t, void*) {
+EMULATOR_OWN int visit_library(dl_phdr_info* info, size_t, void*) {
   uintptr_t own = reinterpret_cast<uintptr_t>(&visit_library);
   uintptr_t low = ~uintptr_t{0}, high = 0, shared = 0;
   for (int i = 0; i < info->dlpi_phnum; ++i) {
@@ -143,7 +143,7 @@ EMULATOR_RAW static int visit_library(dl_phdr_info* info, size_t, void*) {
 }
 
 // Finds the static shared objects of this library; they are those of the calling host thread.
-EMULATOR_RAW static void find_library() {
+EMULATOR_OWN void find_library() {
   *const_cast<volatile char*>(&shared_anchor) = 0;
   dl_iterate_phdr(visit_library, nullptr);
 }

@@ -27,6 +27,6 @@ EMULATOR_VECTORS(double, double, 8, 16, 8, 16)
 
 struct dim3 {
   unsigned int x, y, z;
-  dim3(unsigned int x = 1, unsigned int y = 1, unsigned int z = 1) : x(x), y(y), z(z) {}
-  dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
+  constexpr dim3(unsigned int x = 1, unsigned int y = 1, unsigned int z = 1) : x(x), y(y), z(z) {}
+  constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
 };

@@ -12,14 +12,14 @@ enum Operation {
   sum_of, least_signed, most_signed, least_unsigned, most_unsigned, and_of, or_of, xor_of,
 };
 
-EMULATOR_RAW static uint32_t present_lanes(int warp) {
+EMULATOR_OWN uint32_t present_lanes(int warp) {
   uint32_t lanes = 0;
   for (int i = 0; i < 32 && warp * 32 + i < thread_count; ++i)
     if (threads[warp * 32 + i].state != State::done) lanes |= 1u << i;
   return lanes;
 }
 
-EMULATOR_RAW static int source_lane(const Thread& t, int lane) {
+EMULATOR_OWN int source_lane(const Thread& t, int lane) {
   int width = t.width, first = lane & ~(width - 1), source = lane;
   switch (t.operation) {
     case shuffle: return first + (t.argument & (width - 1));
@@ -30,7 +30,7 @@ EMULATOR_RAW static int source_lane(const Thread& t, int lane) {
   }
 }
 
-EMULATOR_RAW static uint64_t reduce_lanes(const Thread* warp, int operation, uint32_t lanes) {
+EMULATOR_OWN uint64_t reduce_lanes(const Thread* warp, int operation, uint32_t lanes) {
   bool first = true;
   uint32_t total = 0;
   for (int i = 0; i < 32; ++i) {
@@ -51,7 +51,7 @@ EMULATOR_RAW static uint64_t reduce_lanes(const Thread* warp, int operation, uin
   return total;
 }
 
-EMULATOR_RAW static void perform(Thread* warp, int operation, uint32_t lanes) {
+EMULATOR_OWN void perform(Thread* warp, int operation, uint32_t lanes) {
   uint32_t votes = 0;
   for (int i = 0; i < 32; ++i)
     if ((lanes >> i & 1) && warp[i].value) votes |= 1u << i;
@@ -77,7 +77,7 @@ EMULATOR_RAW static void perform(Thread* warp, int operation, uint32_t lanes) {
 }
 
 // Performs the function that `lane` waits in if every lane of its mask has arrived or exited.
-EMULATOR_RAW static bool try_perform(int warp_index, int lane) {
+EMULATOR_OWN bool try_perform(int warp_index, int lane) {
   Thread* warp = threads + warp_index * 32;
   const Thread& t = warp[lane];
   uint32_t needed = t.mask & present_lanes(warp_index);
@@ -92,13 +92,13 @@ EMULATOR_RAW static bool try_perform(int warp_index, int lane) {
 }
 
 // After a lane exited: others may have waited for it alone.
-EMULATOR_RAW static void try_perform_all(int warp_index) {
+EMULATOR_OWN void try_perform_all(int warp_index) {
   for (int i = 0; i < 32 && warp_index * 32 + i < thread_count; ++i)
     if (threads[warp_index * 32 + i].state == State::at_warp) try_perform(warp_index, i);
 }
 
-EMULATOR_RAW static uint64_t together(const char* what, int operation, uint32_t mask,
-                                      uint64_t value, int argument, int width, int line) {
+EMULATOR_OWN uint64_t together(const char* what, int operation, uint32_t mask,
+                               uint64_t value, int argument, int width, int line) {
   settle();
   Thread& t = *current;
   int flat = static_cast<int>(current - threads), lane = flat & 31;
@@ -179,6 +179,6 @@ EMULATOR_REDUCE(__reduce_or_sync, or_of, unsigned)
 EMULATOR_REDUCE(__reduce_xor_sync, xor_of, unsigned)
 #undef EMULATOR_REDUCE
 
-EMULATOR_RAW static unsigned __activemask() {
+EMULATOR_OWN unsigned __activemask() {
   return emulator::present_lanes(static_cast<int>(emulator::current - emulator::threads) / 32);
 }
