@@ -144,7 +144,7 @@ def _made(folder: Path, command: Sequence[str], flags: Sequence[str], timeout_s:
         made = {f"{HEADER}.gch": [*kept, *header]}
         if set(_APART) <= set(flags):
             plain = [flag for flag in kept if flag not in _APART]
-            made[OBJECT] = [*_LINKED, *plain, "-c", "-x", "c++"]
+            made[OBJECT] = [*_LINKED, *plain, "-O2", "-c", "-x", "c++"]
         until = time.monotonic() + timeout_s
         for name, options in made.items():
             argv = [*command, *options, "-o", str(new / name), str(INCLUDE / HEADER)]
