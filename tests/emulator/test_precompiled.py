@@ -124,6 +124,14 @@ def test_a_kernel_to_which_the_emulator_is_linked_computes_the_same_and_has_the_
     assert said[0] == said[1]
 
 
+def test_optimised_kernels_may_be_linked_as_well(folder, tmp_path):
+    unit, path = emulated(RACING), tmp_path / "racing.cpp"
+    path.write_text(unit.source)
+    flags = ["-O1" if flag == "-O0" else flag for flag in [*asked(), *FLAGS]]
+    done = run([cxx_compiler(), *flags, *unit.flags, str(path), "-o", str(tmp_path / "out.so")])
+    assert done.returncode == 0, done.output
+
+
 def test_text_that_the_emulator_cannot_be_linked_to_is_compiled_with_it(folder, tmp_path):
     twice = EmulatedKernel(compile_emulated(THROWING, tmp_path / "twice.so"), THROWING)
     twice.run([x := np.ones(32, "float32")])

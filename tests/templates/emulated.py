@@ -1,5 +1,7 @@
 """Drawn configurations of CUDA templates, run in the emulator and compared with references."""
 
+import itertools
+
 import ml_dtypes
 import numpy as np
 
@@ -11,7 +13,8 @@ def drawn(task, count, fits=lambda kernel: True, sample=400):
     """Draw configurations until `count` of them fit."""
     space, rng = task.config_space, np.random.default_rng(0)
     kernels = (task.instantiate(space.get(i)) for i in space.sample(sample, rng))
-    return [k for k in kernels if fits(k.kernel(task.target.language))][:count]
+    fitting = (k for k in kernels if fits(k.kernel(task.target.language)))
+    return list(itertools.islice(fitting, count))
 
 
 def few_threads(kernel):

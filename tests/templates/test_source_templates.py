@@ -1,6 +1,7 @@
 """The source templates compute what their references compute, for drawn configurations."""
 
 import ctypes
+import itertools
 import shutil
 import subprocess
 
@@ -56,7 +57,8 @@ def drawn(task, count, fits=lambda kernel: True):
     """Draw configurations until `count` of them fit."""
     space, rng = task.config_space, np.random.default_rng(0)
     kernels = (task.instantiate(space.get(i)) for i in space.sample(400, rng))
-    return [k for k in kernels if fits(k.kernel(task.target.language))][:count]
+    fitting = (k for k in kernels if fits(k.kernel(task.target.language)))
+    return list(itertools.islice(fitting, count))
 
 
 def arrays_of(source):

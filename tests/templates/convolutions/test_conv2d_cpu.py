@@ -89,8 +89,9 @@ WAYS = [
 @pytest.mark.parametrize("way", range(len(WAYS)))
 @pytest.mark.parametrize("groups", [1, 3])
 def test_groups_and_distances_of_taps_give_the_right_sums(way, groups):
+    """Each way has all distances, and each distance is with groups and without."""
     tile = {"rows": 3, "vectors": 2, "lanes": 4, "block_m": 8, "channels": 2, "tail": 0}
-    for h, w, taps, stride, padding, dilation in SPREAD:
+    for h, w, taps, stride, padding, dilation in SPREAD[(way + groups // 2) % 2 :: 2]:
         shape = Conv2d(
             2, h, w, 7 * groups, 5 * groups, *taps, stride, padding, True, True, True, True,
             dilation, groups,

@@ -11,6 +11,8 @@
 asm(R"(
     .text
     .p2align 4
+    .globl emulator_switch
+    .hidden emulator_switch
     .type emulator_switch,@function
 emulator_switch:
     pushq %rbp
@@ -34,6 +36,8 @@ emulator_switch:
 asm(R"(
     .text
     .p2align 4
+    .globl emulator_switch
+    .hidden emulator_switch
     .type emulator_switch,%function
 emulator_switch:
     sub sp, sp, #160
