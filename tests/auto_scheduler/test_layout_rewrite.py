@@ -191,7 +191,7 @@ def job_of(dag, state, option, arrays, name):
     return Job(kernel_of_schedule(schedule, list(tensors), Target("c"), name), inputs, 0)
 
 
-def states_of(name, seed, count=4):
+def states_of(name, seed, count=3):
     """Return states of a workload at random, of all its programs."""
     dag = ComputeDAG(WORKLOADS[name]())
     task = SearchTask(compute_dag=dag, target="llvm", layout_rewrite_option=AHEAD)
@@ -204,11 +204,9 @@ def states_of(name, seed, count=4):
 def test_whatever_the_order_of_weights_the_kernel_computes_the_same(name, seed, tmp_path_factory):
     dag, states = states_of(name, seed)
     arrays, folder = arrays_of(dag), tmp_path_factory.mktemp("layouts")
-    jobs = [
-        job_of(dag, state, option, arrays, f"k{i}_{int(option)}")
-        for i, state in enumerate([dag.init_state, *states])
-        for option in LayoutRewriteOption
-    ]
+    plain = (dag.init_state, NO)
+    moved = [(state, option) for state in states for option in (INSERT, AHEAD)]
+    jobs = [job_of(dag, *each, arrays, f"k{i}") for i, each in enumerate([plain, *moved])]
     wanted, *found = run_batch(jobs, folder)
     for outcome in found:
         assert not isinstance(outcome, str), outcome

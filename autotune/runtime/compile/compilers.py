@@ -72,7 +72,8 @@ def emulated_recipe(kernel: Kernel, target: Target) -> Recipe:
 
     def compile_in(folder: Path, timeout_s: float) -> str:
         started = time.monotonic()
-        header = precompiled(toolchain.command, (*base, *common_flags(target.arch)), timeout_s)
+        flags = (*base, *common_flags(target.arch))
+        header = precompiled(toolchain.command, flags, timeout_s, apart=True)
         if header:
             quick = _host_recipe(
                 on_host, toolchain, ("-x", "c++", *header, *base, *on_host.flags), "kernel.cc"
