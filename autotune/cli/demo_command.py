@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from autotune.cli.demo import default_target, run, table
+from autotune.cli.demo_closing import next_steps, won
 from autotune.target import Target
 
 _TRIALS = {"cuda": 300, "c": 64}
@@ -32,6 +33,7 @@ def demo(target: str | None, trials: int | None, log: Path, seed: int) -> None:
     chosen = Target(target) if target else default_target()
     found = run(chosen, trials or _TRIALS[chosen.language], log, seed)
     click.echo(f"\nlargest error of the replayed kernel: {found.error:.1e} (relative)")
-    click.echo(f"\n{table(found)}\n")
+    click.echo(f"\n{table(found)}\n\n{won(found)}\n")
     for note in filter(None, (found.drift, found.note)):
-        click.echo(note)
+        click.echo(f"{note}\n")
+    click.echo(next_steps(chosen, log))

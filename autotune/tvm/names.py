@@ -31,11 +31,9 @@ _GONE = {
     "write the steps in Python: relay.build, autotvm, auto_scheduler": "driver.tvmc",
     "there is no tracker; LocalRunner(devices=[0, 1]) uses several devices of this host": """
         auto_scheduler.utils.check_remote auto_scheduler.utils.request_remote
-        autotvm.RPCRunner autotvm.measure.RPCRunner autotvm.measure.default_module_loader
-        autotvm.measure.measure_methods.RPCRunner autotvm.measure.measure_methods.check_remote
+        autotvm.measure.default_module_loader autotvm.measure.measure_methods.check_remote
         autotvm.measure.measure_methods.default_module_loader
-        autotvm.measure.measure_methods.request_remote
-        autotvm.measure.measure_methods.run_through_rpc autotvm.measure.request_remote
+        autotvm.measure.measure_methods.run_through_rpc
         exec rpc.Server rpc.TrackerSession rpc.connect rpc.connect_tracker rpc.proxy rpc.server
         rpc.tracker""",
     "builders and runners hold their processes themselves; use concurrent.futures for yours": """
@@ -92,7 +90,8 @@ _GONE = {
         auto_scheduler.dynamic_gradient_search auto_scheduler.space
         auto_scheduler.task_scheduler.droplet_exploitation""",
     "download a log of TopHub, and pass it to autotune.apply_history_best(path)": """
-        autotvm.tophub""",
+        autotvm.tophub.check_backend autotvm.tophub.download_package
+        autotvm.tophub.load_reference_log""",
     "export the model to ONNX, as tf2onnx or mxnet.onnx do, and read it by from_onnx": """
         relay.frontend.from_caffe relay.frontend.from_caffe2 relay.frontend.from_coreml
         relay.frontend.from_darknet relay.frontend.from_keras relay.frontend.from_mxnet

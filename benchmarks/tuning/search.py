@@ -178,7 +178,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--peers", action="store_true", help="also the peers that are installed")
     parser.add_argument("--transfer", action="store_true", help="records of the other devices")
     parser.add_argument("--refuse", action="store_true", help="failures leave room in a batch")
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=5, help="how many")
+    parser.add_argument("--first-seed", type=int, default=0, help="others than those of the docs")
     parser.add_argument("--cap", type=int, default=2000, help="most trials of a run")
     parser.add_argument("--batch", type=int, default=4, help="proposals at a time")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
@@ -209,7 +210,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                     transfer=args.transfer,
                     refuse=args.refuse,
                 )
-                scores = list(pool.map(one, range(args.seeds)))
+                scores = list(pool.map(one, range(args.first_seed, args.first_seed + args.seeds)))
                 rows.append(summary(scores, args.cap))
                 print(line(f"{name} {path.stem}", rows[-1]), flush=True)
                 report[f"{name} {path.stem}"] = [asdict(score) for score in scores]

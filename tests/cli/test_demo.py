@@ -1,13 +1,15 @@
 """The demonstration: who takes part, how they are timed, and what is said of it."""
 
+import re
 import sys
+import textwrap
 import types
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from autotune.cli import demo, demo_rivals
+from autotune.cli import demo, demo_closing, demo_rivals
 from autotune.cli.main import main
 from autotune.runtime import summarize
 from autotune.target import Target
@@ -38,6 +40,35 @@ def test_the_table_shows_plain_loops_the_default_the_winner_and_a_library(small)
     assert any("+- " in row for row in rows)
     assert "1.00x" in rows[1]
     assert "largest error of the replayed kernel" in done.output
+
+
+def test_the_end_says_what_was_won_and_its_program_calls_the_tuned_kernel(small):
+    done = CliRunner().invoke(
+        main, ["demo", "--target", "llvm", "--trials", "2", "--log", str(small)]
+    )
+    (won,) = [line for line in done.output.splitlines() if line.startswith("Tuned, the layer")]
+    assert "as fast as plain loops" in won
+    assert won.endswith("as fast as numpy (unfold + BLAS).")
+    body = done.output[done.output.rindex("Use it in a program") :]
+    assert f"autotune log best {small} " in body
+    assert f"autotune serve {small} " in body
+    program = textwrap.dedent("".join(re.findall(r"^ {4}(?:import|with| ).*\n", body, re.M)))
+    scope = {}
+    exec(program, scope)
+    data, weight, bias, out = (np.ones(a.shape, "float32") for a in scope["conv"].kernel.args)
+    scope["conv"](data, weight, bias, out)
+    assert out[0, 0, 3, 3] == 16 * 9 + 1
+
+
+def test_the_command_is_named_as_the_shell_finds_it(monkeypatch, tmp_path):
+    script = tmp_path / "bin" / "autotune"
+    script.parent.mkdir()
+    script.touch(0o755)
+    monkeypatch.setattr("sys.argv", [str(script), "demo"])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert demo_closing.program() == str(script)
+    monkeypatch.setenv("PATH", str(script.parent))
+    assert demo_closing.program() == "autotune"
 
 
 def test_plain_loops_compute_the_layer():

@@ -283,3 +283,41 @@ def test_bits_are_copied_into_an_array_of_bfloat16():
     out = tvm.nd.empty((4,), "bfloat16")
     out.copyfrom(numbers.view("uint16"))
     np.testing.assert_array_equal(out.numpy(), numbers)
+
+
+# Devices of a tracker.
+
+
+def test_what_a_script_asks_of_a_tracker_is_done_on_this_host_with_a_warning():
+    from autotune.tvm import autotvm
+
+    with pytest.warns(UserWarning, match=r"no tracker: RPCRunner of 'rk3399' uses this host"):
+        runner = autotvm.RPCRunner("rk3399", host="127.0.0.1", port=9190, number=5, timeout=4)
+    assert isinstance(runner, autotvm.LocalRunner)
+    assert (runner.options.timeout_s, runner.options.timing.number) == (4, 5)
+    with pytest.warns(UserWarning, match=r"no tracker: request_remote of 'rk3399' uses"):
+        remote = autotvm.measure.request_remote("rk3399", "127.0.0.1", 9190, timeout=10000)
+    assert str(remote.cpu(0)) == str(tvm.cpu(0))
+
+
+def test_runners_take_the_check_of_old_versions():
+    from autotune.tvm import autotvm
+
+    assert autotvm.LocalRunner(check_correctness=True).options.verify
+
+
+def test_different_integers_are_drawn_as_own_optimisers_do():
+    from autotune.tvm.autotvm.util import sample_ints
+
+    assert sorted(sample_ints(3, 7, 4)) == [3, 4, 5, 6]
+
+
+def test_tophub_adds_the_records_of_files_to_those_that_ship():
+    from autotune.task import DispatchContext
+    from autotune.tvm import autotvm
+
+    outside = DispatchContext.current
+    with autotvm.tophub.context("cuda"):
+        assert DispatchContext.current is outside
+    with autotvm.tophub.context("cuda", extra_files=["tests/data/logs/tophub_cuda_v0.10.log"]):
+        assert isinstance(DispatchContext.current, autotvm.task.ApplyHistoryBest)

@@ -65,6 +65,7 @@ class LocalRunner(Runner):
             where they are given.
         energy: whether the energy of a run is measured too, for one or two seconds; not of those
             that cannot take the least. See docs/energy.md.
+        check_correctness: accepted for AutoTVM scripts; `verify` says what is checked.
 
     Raises:
         MeasureError: an argument is out of range.
@@ -101,7 +102,9 @@ class LocalRunner(Runner):
         exclusive: bool = True,
         timing: TimingPolicy | None = None,
         energy: bool = False,
+        check_correctness: bool | None = None,
     ) -> None:
+        del check_correctness
         fine = _fine(timing, number=number, repeat=repeat, min_repeat_ms=min_repeat_ms)
         _check(timeout, fine, cooldown_interval, module_loader)
         _check_flags(

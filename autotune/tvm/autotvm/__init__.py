@@ -30,6 +30,7 @@ from autotune.task import (
 from autotune.task import ApplyFixedConfig as apply_fixed_config
 from autotune.task.scope import GLOBAL_SCOPE
 from autotune.task.template import offer_library
+from autotune.tvm.autotvm.measure.measure_methods import RPCRunner
 from autotune.tvm.autotvm.tuner import callback
 from autotune.tvm.names import resolver
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         measure,
         record,
         task,
+        tophub,
         tuner,
         util,
         utils,
@@ -59,6 +61,7 @@ __all__ = [
     "MeasureErrorNo",
     "MeasureInput",
     "MeasureResult",
+    "RPCRunner",
     "Task",
     "apply_fixed_config",
     "apply_graph_best",
@@ -77,6 +80,7 @@ __all__ = [
     "register_topi_schedule",
     "task",
     "template",
+    "tophub",
     "tuner",
     "util",
     "utils",

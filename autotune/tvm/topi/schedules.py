@@ -36,7 +36,8 @@ _SCHEDULED = """
 PARTS = ("default", "injective", "nn", "pooling", "reduction")
 # Operators that TVM has for one kind of target, and where they are here.
 _NAMED = {"dense_nopack": "dense", "dense_pack": "dense", "dense_small_batch": "dense",
-          "dense_large_batch": "dense", "group_conv2d_nchw": "group_conv2d_nchw"}  # fmt: skip
+          "dense_large_batch": "dense", "group_conv2d_nchw": "group_conv2d_nchw",
+          "conv2d_nchw_winograd": "conv2d_nchw"}  # fmt: skip
 
 
 def members(kind: str | None) -> dict[str, object]:
