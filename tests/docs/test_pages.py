@@ -31,7 +31,7 @@ SMALLER = {
         "resnet.get_workload(num_layers=18)": "mlp.get_workload(1, image_shape=(1, 4, 4))",
     },
     "docs/auto_scheduler.md": {"1024": "8", "300": "2", '"cuda"': '"llvm"'},
-    "docs/start.md": {"N = 256": "N = 32", "    40,": "    2,"},
+    "docs/start.md": {"N, K = 512, 64": "N, K = 128, 4", "        24,": "        2,"},
     "docs/first_cuda_template.md": {
         "        6,": "        1,", "(60, 100)": "(20, 36)", "(100, 60)": "(36, 20)",
     },
