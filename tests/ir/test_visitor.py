@@ -2,6 +2,7 @@
 
 import pytest
 
+from autotune import te
 from autotune.ir import (
     Add,
     Allocate,
@@ -27,6 +28,7 @@ from autotune.ir import (
     cast,
     children,
     const,
+    reads_in,
     same,
     seq,
     structural_key,
@@ -127,6 +129,13 @@ def test_a_rewriter_handles_every_statement():
 
 def test_variables_are_listed_once_in_order_of_occurrence():
     assert variables(M * N + M) == [M, N]
+    assert variables(N + 1, M * N) == [N, M]
+
+
+def test_reads_are_listed_before_those_in_their_indices():
+    values, places = te.placeholder((4,), name="values"), te.placeholder((4,), "int32", "places")
+    reads = reads_in(values[places[N]] + 1, places[M])
+    assert [each.tensor for each in reads] == [values, places, places]
 
 
 def test_walk_yields_parents_before_children_left_to_right():

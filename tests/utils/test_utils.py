@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.utils.math import ceil_div, divisors, powers_of_two
+from autotune.utils.math import ceil_div, divisors, powers_of_two, round_up
 from autotune.utils.si import scale
 
 
@@ -14,6 +14,13 @@ def test_divisors_are_all_and_only_the_divisors(n):
 @given(st.integers(0, 10**9), st.integers(1, 10**6))
 def test_ceil_div_rounds_up(a, b):
     assert ceil_div(a, b) * b >= a > (ceil_div(a, b) - 1) * b
+
+
+@pytest.mark.parametrize(
+    ("n", "multiple", "rounded"), [(0, 4, 0), (1, 4, 4), (4, 4, 4), (9, 4, 12)]
+)
+def test_round_up_gives_the_next_multiple(n, multiple, rounded):
+    assert round_up(n, multiple) == rounded
 
 
 def test_powers_of_two_stop_at_the_number():
