@@ -18,7 +18,7 @@ from functools import lru_cache
 from autotune import SourceKernel, Target, call, workspace
 
 from .. import common
-from . import gemm_half, gemm_mma, gemm_skinny_int8, gemm_tma
+from . import gemm_half, gemm_mma, gemm_skinny_int8, gemm_tma, gemm_tma_untuned
 from .gemm_padded import Products
 from .gemm_shape import Gemm
 from .gemm_tma_form import Form
@@ -55,7 +55,7 @@ def is_needed(shape: Gemm) -> bool:
 def gains(shape: Gemm, target: Target) -> bool:
     """Return whether copies pay for a product that ``mma.sync`` could read as it is."""
     many = shape.batch * shape.m * shape.n * shape.k >= MANY_PRODUCTS
-    least = gemm_tma.FEW_ROWS if shape.k >= LONG_SUM else gemm_half.FULL_ROWS
+    least = gemm_tma_untuned.FEW_ROWS if shape.k >= LONG_SUM else gemm_half.FULL_ROWS
     full = min(shape.m, shape.n) >= least and shape.k > gemm_half.SHORT_SUM
     return many and full and shape.k % 16 > 0 and gemm_tma.offered(along_k(shape), target)
 

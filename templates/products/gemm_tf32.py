@@ -16,7 +16,7 @@ from autotune import Target
 
 from .. import common
 from ..epilogue import Epilogue
-from . import gemm_float, gemm_half, gemm_tma, gemm_transposed
+from . import gemm_float, gemm_half, gemm_tma, gemm_tma_untuned, gemm_transposed
 from .gemm_shape import TF32, Gemm
 from .gemm_tma_form import KNOB, Form
 from .gemm_wgmma import has_wgmma
@@ -71,7 +71,7 @@ def _is_faster_as_float32(shape: Gemm, target: Target) -> bool:
     if gemm_tma.refusal(shape) is None:
         return False
     odd = shape.a_run % 4 > 0 or shape.b_run % 4 > 0
-    return odd or shape.batch * shape.m * shape.n * shape.k > gemm_tma.TINY_FLOATS
+    return odd or shape.batch * shape.m * shape.n * shape.k > gemm_tma_untuned.TINY_FLOATS
 
 
 def _cycles_by_tma(shape: Gemm, target: Target) -> float | None:

@@ -21,7 +21,7 @@ from autotune.kernel import KernelCall
 
 from .. import common
 from ..convolutions.conv2d_nhwc import Conv2dNhwc
-from . import gemm_half, gemm_mma, gemm_tma, gemm_wgmma
+from . import gemm_half, gemm_mma, gemm_tma, gemm_tma_untuned, gemm_wgmma
 from .gemm_shape import TF32, Gemm, first_names
 from .gemm_tma_form import Form
 
@@ -33,7 +33,7 @@ LEAST, LEAST_OF_CONVOLUTIONS = 128, 64
 # Rows of tiles from which on those that need no copies are faster than by ``mma.sync``; and above
 # so many multiply-adds: 43 of 396x320x20 took 8.1 us by TMA on an H200, 21.9 by ``mma.sync``,
 # 530x336x24 with a residual 2.63 and 2.73.
-LEAST_ROWS, SMALL = 64, gemm_tma.TINY_FLOATS
+LEAST_ROWS, SMALL = 64, gemm_tma_untuned.TINY_FLOATS
 # Estimated cycles up to which convolutions are faster by ``cp.async``, including copies of
 # filters.
 SHORT_CONVOLUTION = 15000

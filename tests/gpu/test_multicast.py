@@ -6,6 +6,7 @@ launch failure, or a wrong sum of the launch that has its place.
 
 import numpy as np
 import pytest
+from autotune.templates.epilogue import Epilogue
 from autotune.templates.products import gemm_tma, gemm_wgmma
 from autotune.templates.products.gemm_shape import Gemm
 from autotune.templates.products.gemm_tma_form import FORMS
@@ -73,6 +74,16 @@ def test_blocks_of_large_clusters_load_panels_in_turn(form, width):
     split = 1 + form.cluster_reduce
     shape = Gemm(1000, 1048, 5 * 64 * split, "bfloat16", 1, True, False)
     knobs = {"wgmma": form.knob, "warps_m": 4, "frags_n": width, "split": split}
+    assert_right_every_time(shape, {**CHOICE, **knobs})
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("form", [f for f in FORMS if f.cluster_m > 1 < f.cluster_n], ids=str)
+def test_blocks_beyond_the_result_do_not_get_ahead_of_others(form, turned):
+    """Those in a corner of a cluster load nothing, and no residual: nothing keeps them back."""
+    split = 1 + form.cluster_reduce
+    shape = Gemm(118, 264, 568 * split, "float16", 1, False, turned, "", Epilogue(residual=True))
+    knobs = {"wgmma": form.knob, "warps_m": 4, "frags_n": 8 if split > 1 else 7, "split": split}
     assert_right_every_time(shape, {**CHOICE, **knobs})
 
 

@@ -40,11 +40,6 @@ constexpr int BLOCKS_N = (COLUMNS_OF_TILES + CLUSTER_N - 1) / CLUSTER_N * CLUSTE
 constexpr int CLUSTER_BLOCKS = CLUSTER_M * CLUSTER_N, CLUSTERS_M = BLOCKS_M / CLUSTER_M, CLUSTERS_N = BLOCKS_N / CLUSTER_N;
 // Blocks that load what a block multiplies, itself included.
 constexpr int MULTICAST_PEERS = CLUSTER_M + CLUSTER_N - 1;
-// Whether blocks exchange operands along rows and columns of a cluster. Then some blocks exchange none, but both do with a
-// third, and how far one is ahead of another is not bounded by what it releases: one that expects no bytes of a block, as
-// it has no rows or columns or the loads of a K tile are of others, might release a stage for the next time before that
-// block counted all releases for this time. So all producers say, too, that they refill it.
-constexpr bool CROSSED = CLUSTER_M > 1 && CLUSTER_N > 1;
 constexpr unsigned TILES = static_cast<unsigned>(BLOCKS_M) * BLOCKS_N * BATCH;
 constexpr int ALL_K_TILES = (K + CHUNK - 1) / CHUNK, K_TILES = (ALL_K_TILES + SPLIT - 1) / SPLIT;
 // Columns contiguous across K come in whole panels, of which the last may extend into the next tile.
@@ -94,6 +89,13 @@ constexpr int CONSUMER_REGISTERS = FREE_REGISTERS < 240 ? FREE_REGISTERS : 240;
 constexpr bool MOVE_REGISTERS = ENTRY_REGISTERS < 240;
 // Whether the rows of an operand in shared memory are contiguous along K (K-major).
 constexpr bool A_ALONG_K = !TRANSPOSE_A, B_ALONG_K = TRANSPOSE_B;
+// Blocks of clusters that exchange operands along rows and columns release stages to some others only. None gets ahead of
+// these where each loads a part of every K tile for all of its row, or for all of its column. Otherwise one that expects no
+// bytes of another, as tiles reach beyond C or panels are loaded in turn, might release a stage for the next time before
+// that one counted all releases of this time: so all producers say, too, that they refill it.
+constexpr bool SHARES_ROWS = (A_ALONG_K || TILE_M % (PANEL * CLUSTER_N) == 0) && WHOLE_M;
+constexpr bool SHARES_COLUMNS = (B_ALONG_K || TILE_N % (PANEL * CLUSTER_M) == 0) && WHOLE_N;
+constexpr bool CROSSED = CLUSTER_M > 1 && CLUSTER_N > 1 && !SHARES_ROWS && !SHARES_COLUMNS;
 #if (TF32 || INT8) && TRANSPOSE_A
 #define A_FROM_REGISTERS 1
 #else

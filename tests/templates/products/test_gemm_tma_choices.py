@@ -4,6 +4,7 @@ import shutil
 import subprocess
 
 import pytest
+from autotune.templates.epilogue import Epilogue
 from autotune.templates.products import (
     gemm_half,
     gemm_tma,
@@ -109,6 +110,23 @@ def test_a_cluster_that_reduces_split_k_may_multicast_too():
     assert gemm_tma.TmaTiling(shape, choice).cluster_blocks == 8
     assert source.calls[0].launch.grid == (16 * 8, 1, 2)
     assert [source.defines[name] for name in ("CLUSTER_M", "CLUSTER_N", "SPLIT")] == [2, 2, 2]
+
+
+def test_swapped_operands_share_sums_within_a_cluster_and_start_with_a_residual():
+    added = Epilogue(residual=True, activation="relu")
+    form, shape = gemm_tma.Form(0, 2, 1, 1, 1), Gemm(197, 768, 3072, "float16", epilogue=added)
+    choice = {**CHOICE, "wgmma": form.knob, "frags_n": 6, "split": 2, "stages": 4, "band": 2}
+    assert gemm_tma.violation(shape, choice, HOPPER) is None
+    source = gemm_tma.kernel(shape, choice)
+    assert source.calls[0].launch.grid == (12 * 5, 1, 2)
+    wanted = {
+        "SWAP_AB": 1,
+        "CLUSTER_REDUCE": 1,
+        "RESIDUAL_FIRST": 1,
+        "RESIDUAL": 0,
+        "BOX_ROWS": 24,
+    }
+    assert {name: source.defines[name] for name in wanted} == wanted
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from autotune.templates.products import (
     gemm_padded,
     gemm_tma,
     gemm_tma_tiling,
+    gemm_tma_untuned,
     gemm_transposed,
 )
 from autotune.templates.products.gemm_shape import Gemm
@@ -90,6 +91,19 @@ def test_long_sums_with_a_residual_are_loaded_by_boxes_untuned(k):
     assert gemm_half.by_boxes(gemm_half.default_choice(shape, HOPPER))
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_long_sums_of_few_rows_with_a_residual_are_shared_within_clusters_untuned(turned):
+    added = Epilogue(bias=True, residual=True)
+    shape = Gemm(197, 768, 3072, "float16", 1, False, turned, "", added)
+    assert Form.of(gemm_half.default_choice(shape, HOPPER)["wgmma"]).cluster_reduce
+
+
+def test_persistent_kernels_do_not_swap_operands_untuned_where_they_need_not():
+    form = Form.of(gemm_half.default_choice(Gemm(3200, 3200, 3200, "float16"), HOPPER)["wgmma"])
+    assert form.persistent
+    assert not form.swapped
+
+
 def test_floats_of_odd_rows_and_residuals_decide_which_operand_is_the_left_one_untuned():
     odd = Gemm(1000, 1115, 300, "tf32")  # neighbours are written together where it is swapped
     assert Form.of(gemm_transposed.default_choice(odd, HOPPER)["wgmma"]).swapped
@@ -135,7 +149,7 @@ def test_other_odd_sizes_keep_copies_of_16_bytes_untuned(shape):
 def test_one_warpgroup_writes_narrow_tiles_in_strips_untuned(sizes):
     whole = gemm_padded.padded(Gemm(*sizes, "float16"))
     choice = gemm_tma.default_choice(whole, HOPPER, strips=True)
-    assert choice["frags_n"] > gemm_tma.NARROW_STRIPS or choice["warps_m"] == 4
+    assert choice["frags_n"] > gemm_tma_untuned.NARROW_STRIPS or choice["warps_m"] == 4
 
 
 @pytest.mark.parametrize(
