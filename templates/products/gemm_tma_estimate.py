@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from autotune import Target
@@ -29,9 +28,6 @@ SWAPPED_STORES = 0.2
 # Bytes of partial sums that a multiprocessor moves in a cycle, and where the operands are so large
 # that they do not stay in the L2 cache, which these share.
 SUMS, FAR_SUMS, NEAR_BYTES = 9.9, 3.0, 40 * 2**20
-# By how much longer ranges of K in a cluster that multicasts take if rows straddle lines of the L2
-# cache: 103x728x2360 nt took an H200 6.2 us so and 5.1 by two kernels, 83x392x4960 nt 7.1 and 5.3.
-STRADDLED_RANGES = 0.3
 # By how much longer products take if a left operand of 64 rows comes from registers.
 REGISTERS_ALONE = 0.5
 
@@ -87,20 +83,10 @@ def estimate(
     return cluster_sync + steps * one + once + reducing
 
 
-def _straddled(shape: Product) -> float:
-    """Return the share of rows along K that straddle lines of the L2 cache, which holds them."""
-    near = _of_b(shape) <= NEAR_BYTES and shape.transpose_b
-    return (1 - math.gcd(shape.k, PANEL) / PANEL) * near
-
-
-def _of_b(shape: Product) -> int:
-    return shape.batch * shape.n * shape.k * item_bytes(shape)
-
-
 def _sums_rate(shape: Product) -> float:
     """Return the bytes of partial sums that a multiprocessor moves in a cycle."""
-    far = _of_b(shape) > NEAR_BYTES and shape.dtype in HALVES
-    return FAR_SUMS if far else SUMS
+    of_b = shape.batch * shape.n * shape.k * item_bytes(shape)
+    return FAR_SUMS if of_b > NEAR_BYTES and shape.dtype in HALVES else SUMS
 
 
 def _cluster_factor(tiling: TmaTiling) -> float:
@@ -113,7 +99,6 @@ def _cluster_factor(tiling: TmaTiling) -> float:
     partial = tiling.n % tiling.tile_n > 0
     several = (0.15 + 0.1 * form.swapped) * (sharing > 1) * (split > 2)
     several = several + 0.2 * form.swapped * (split > 2) * (tiling.tile_n > PANEL)
-    several = several + STRADDLED_RANGES * (sharing > 1) * _straddled(tiling.shape)
     reducing = 0.04 + several + 0.4 * (sharing == 1) + 0.05 * partial
     factor: float = 1 + form.cluster_reduce * reducing
     if tiling.shape.dtype not in HALVES:
