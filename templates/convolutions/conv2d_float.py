@@ -1,7 +1,8 @@
 """Convolutions NCHW of float32: which kernels run a shape.
 
 `conv2d_bf16x3`, `conv2d_im2col` and, of pointwise layers, `conv2d_pointwise` multiply on tensor
-cores, `conv2d_cuda` by ``fmaf``. Estimates choose, as they choose among the tiles of each.
+cores, `conv2d_cuda` and, of short sums, `conv2d_small_k` by ``fmaf``. Estimates choose, as they
+choose among the tiles of each.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from types import ModuleType
 from autotune import Target
 
 from ..products.gemm_wgmma import has_wgmma
-from . import conv2d_bf16x3, conv2d_cuda, conv2d_im2col, conv2d_pointwise
+from . import conv2d_bf16x3, conv2d_cuda, conv2d_im2col, conv2d_pointwise, conv2d_small_k
 from .conv2d_shape import Conv2d
 
 # A knob that none of those behind it has: by it a configuration of a log is known.
 KNOBS = {
     "channels": conv2d_cuda, "swapped": conv2d_pointwise, "ahead": conv2d_bf16x3,
-    "in_turn": conv2d_im2col,
+    "in_turn": conv2d_im2col, "filters": conv2d_small_k,
 }  # fmt: skip
 
 
@@ -46,6 +47,8 @@ def _fastest(shape: Conv2d, target: Target) -> ModuleType:
         family: family.untuned_cycles(shape.alone, target)
         for family in (conv2d_bf16x3, conv2d_cuda)
     }
+    if conv2d_small_k.offered(shape):
+        cycles[conv2d_small_k] = conv2d_small_k.untuned_cycles(shape.alone, target)
     if conv2d_pointwise.offered(shape, target):
         cycles[conv2d_pointwise] = conv2d_pointwise.untuned_cycles(shape.alone, target)
     if conv2d_im2col.offered(shape, target):

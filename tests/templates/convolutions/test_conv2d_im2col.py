@@ -73,8 +73,8 @@ def test_patch_embeddings_and_1d_convolutions_of_speech_use_im2col_untuned(args)
 @pytest.mark.parametrize(
     "args",
     [
-        (8, 105, 108, 352, 97, 1, 1, 2, 0),
-        (1, 27, 27, 576, 1240, 1, 1, 1, 0, True, True),
+        (4, 28, 28, 1024, 512, 1, 1, 2, 0),
+        (4, 27, 27, 1024, 1240, 1, 1, 1, 0, True, True),
         (1, 152, 152, 116, 65, 3, 3, 1, 12, True, False, True, False, 12),
     ],
     ids=["stride", "bias", "dilated, with a residual"],
