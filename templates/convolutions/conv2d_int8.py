@@ -281,7 +281,7 @@ def definitions(s: IntegerConv2dNhwc) -> dict[str, int | str]:
         **common.defines(
             co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=oh, ow=ow, kw=w.size[1], sy=w.stride[0],
             sx=w.stride[1], dy=w.dilation[0], dx=w.dilation[1], pad_top=top, pad_left=left,
-            cut=max(beyond) > 0,
+            cut=max(beyond) > 0, terms=s.k,
         ),
         "DATA_ZERO_WORD": f"{(s.end.zero & 0xFF) * 0x01010101:#x}u",
     }  # fmt: skip

@@ -41,9 +41,18 @@ __device__ __forceinline__ Channels<NUMBERS> channels(
   return found;
 }
 
+// Conversions between floats and integers take eight times as long as sums. Whole numbers below 2^22 are the last bits
+// of a float of about 1.5 * 2^23, to which a sum with that number rounds, halves to even.
+#define MAGIC 12582912.0f
+
+// Returns a sum as a float; of TERMS products of bytes.
+__device__ __forceinline__ float float_of_sum(int sum) {
+  return TERMS * 255 * 128 < 1 << 22 ? __int_as_float(0x4b400000 + sum) - MAGIC : static_cast<float>(sum);
+}
+
 template <int NUMBERS>
 __device__ __forceinline__ float requantised(int sum, const Channels<NUMBERS>& end, int i) {
-  const float value = fmaf(static_cast<float>(sum - end.centre[i]), end.scale[i], end.shift[i]);
+  const float value = fmaf(float_of_sum(sum - end.centre[i]), end.scale[i], end.shift[i]);
 #if RESIDUAL
   return fmaxf(fminf(value, SUM_HIGH), SUM_LOW);
 #else
@@ -54,18 +63,18 @@ __device__ __forceinline__ float requantised(int sum, const Channels<NUMBERS>& e
 #if RESIDUAL
 // Returns a rounded sum and a byte of the residual in steps of the result.
 __device__ __forceinline__ float with_residual(float sum, unsigned byte) {
-#if RESIDUAL_SIGNED
-  const int other = static_cast<signed char>(byte);
-#else
-  const int other = byte;
-#endif
-  const float added = static_cast<float>(other - RESIDUAL_ZERO) * RESIDUAL_SCALE;
-  return fmaxf(fminf(fmaf(rintf(sum), SUM_SCALE, added), HIGH), LOW);
+  const unsigned without_sign = RESIDUAL_SIGNED ? byte ^ 0x80 : byte;
+  const int zero = RESIDUAL_SIGNED ? RESIDUAL_ZERO + 128 : RESIDUAL_ZERO;
+  const float other = __int_as_float(0x4b000000 | without_sign) - (8388608.0f + zero);
+  const float steps = __fadd_rn(__fadd_rn(sum, MAGIC), -MAGIC);
+  return fmaxf(fminf(fmaf(steps, SUM_SCALE, other * RESIDUAL_SCALE), HIGH), LOW);
 }
 #endif
 
 // Returns a result that is a whole number as the byte that is stored.
-__device__ __forceinline__ unsigned byte_of(float value) { return (__float2int_rn(value) + OUT_ZERO) & 0xff; }
+__device__ __forceinline__ unsigned byte_of(float value) {
+  return (__float_as_int(__fadd_rn(value, MAGIC)) + OUT_ZERO) & 0xff;
+}
 
 // Loads or stores NUMBERS bytes from `at` on: in words, where ALIGNED says that 4 divides both numbers; else the first
 // `exist`, one by one.
