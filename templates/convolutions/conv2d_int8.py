@@ -1,6 +1,7 @@
 """Convolutions and products of 8-bit integers on tensor cores, with their requantisation.
 
-Implicit GEMM (Chetlur et al., cuDNN, 2014) by ``mma.sync`` of bytes: `conv2d_int8.cu` says how.
+Implicit GEMM (Chetlur et al., cuDNN, 2014) by ``mma.sync`` of bytes, or on Hopper by ``wgmma``, by
+the knob of that name: `conv2d_int8.cu` says how.
 NHWC images and filters OHWI are both K-major, as that instruction reads integers, and a product of
 rows by rows of weights is the convolution of images of one pixel. Sums are exact in 32 bits, and
 the end of the kernel makes bytes of them.
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from autotune.kernel import Argument
 from .. import common
 from ..common import Array
 from ..products.gemm_shape import LARGEST
+from ..products.gemm_wgmma import ARCH, has_wgmma
 from ..quantised import Requantisation, check_terms
 from .window_shape import Window
 
@@ -29,6 +32,14 @@ OWNER = "conv2d_int8"
 # Cycles of a scheduler for a product of fragments, of a warp for a copy that is gathered, between
 # two K tiles, and of a kernel that adds ranges of K.
 PRODUCT, COPY, K_TILE, REDUCTION = 7, 14, 180, 3500
+# Products that ``wgmma`` adds in a cycle of a multiprocessor.
+WGMMA_RATE = 3500
+# Cycles until copies of a K tile that warpgroups multiply next have arrived.
+ARRIVAL = 2000
+# Multiply-adds from which on, and extent of K beyond which, ``wgmma`` is chosen untuned: 32 images
+# of 28x28x128 by 128 filters of 3x3 took 20.2 us so on an H200 and 40.8 by ``mma.sync``; single
+# images were faster by smaller tiles.
+MANY_PRODUCTS, SHORT_SUM = 2**29, 128
 
 
 @dataclass(frozen=True)
@@ -169,11 +180,12 @@ class _Tiling:
 def candidates(shape: IntegerConv2dNhwc) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     return {
-        "warps_m": [1, 2, 4],
+        "wgmma": [0, 1],
+        "warps_m": [1, 2, 4, 8],
         "warps_n": [1, 2, 4],
         "warps_k": [1, 2, 4],
         "frags_m": [1, 2, 4],
-        "frags_n": [4, 8, 16],
+        "frags_n": [4, 8, 16, 32],
         "chunk": [32, 64, 128, 256],
         "stages": [2, 3, 4, 6],
         "split": common.up_to(max(1, shape.k // 128), (1, 2, 4, 8)),
@@ -190,8 +202,13 @@ def _rules(
 ) -> list[tuple[bool, str]]:
     """Return the rules of `violation`; choices may be arrays of them."""
     tiling, c = _Tiling(shape, choice), choice
+    panels = (c["chunk"] == 128) & (c["stages"] > 2) & (c["frags_m"] < 4) & (c["frags_n"] > 4)
+    groups = (c["warps_m"] % 4 == 0) & (c["warps_n"] * c["warps_k"] == 1)
     return [
         *common.limit_rules(tiling, target.limits),
+        ((c["wgmma"] > 0) & (not has_wgmma(target)), "no wgmma"),
+        ((c["wgmma"] > 0) & ~(panels & groups), "no tiles of wgmma"),
+        ((c["wgmma"] < 1) & ((c["frags_n"] > 16) | (c["warps_m"] > 4)), "tiles of wgmma"),
         (c["chunk"] < 32 * c["warps_k"], "warps without a part of the K tile"),
         (tiling.vectors > tiling.threads, "rows longer than a block"),
         (tiling.tile_m >= 2 * max(shape.m, 16), "rows beyond the output"),
@@ -213,12 +230,15 @@ def estimate(shape: IntegerConv2dNhwc, choice: Mapping[str, int], target: Target
     steps = c["chunk"] // 32 // c["warps_k"]
     products = PRODUCT * c["frags_m"] * c["frags_n"] * max(busy / 4, 1.0)
     loads = 4 * (c["frags_m"] + c["frags_n"] / 2) * busy
+    if c["wgmma"]:
+        products, loads = 32 * tiling.tile_m * tiling.tile_n * occupied.together / WGMMA_RATE, 0
+    wait = ARRIVAL / (c["stages"] - 2) if c["wgmma"] else 500 / (c["stages"] - 1)
     copies = (tiling.tile_m + tiling.tile_n / 2) * tiling.vectors / tiling.threads
     narrow = 4 if shape.vec == 1 else 1
     copying = COPY * narrow * copies * max(busy / 4, 1.0)
     moved = occupied.together * (tiling.tile_m + tiling.tile_n) * c["chunk"] / 48
     each = max(steps * max(products, loads) + copying, moved)
-    waits = K_TILE + 500 / (c["stages"] - 1) / occupied.together
+    waits = K_TILE + wait / occupied.together
     ends = 300 + 2 * tiling.sums * occupied.together * (c["warps_k"] > 1) + tiling.tile_m
     reducing = 0.0
     if c["split"] > 1:
@@ -230,12 +250,25 @@ def estimate(shape: IntegerConv2dNhwc, choice: Mapping[str, int], target: Target
 
 def default_choice(shape: IntegerConv2dNhwc, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
+    many = shape.groups * shape.m * shape.n * shape.k >= MANY_PRODUCTS
+    whole = _by_wgmma(shape, target) if many and shape.k > SHORT_SUM and shape.vec == 16 else []
+    if whole:
+        return min(whole, key=lambda choice: estimate(shape, choice, target))
     return common.best_drawn_at_once(
-        candidates(shape),
+        {**candidates(shape), "wgmma": [0]},
         5000,
         partial(_rules, shape=shape, target=target),
         partial(estimate, shape, target=target),
     )
+
+
+def _by_wgmma(shape: IntegerConv2dNhwc, target: Target) -> list[dict[str, int]]:
+    """Return all choices by ``wgmma``, which are few."""
+    fixed = {"wgmma": 1, "warps_n": 1, "warps_k": 1, "chunk": 128}
+    open_ = {name: values for name, values in candidates(shape).items() if name not in fixed}
+    every = (dict(zip(open_, values, strict=True)) for values in product(*open_.values()))
+    choices = [fixed | choice for choice in every if choice["warps_m"] >= 4]
+    return [choice for choice in choices if violation(shape, choice, target) is None]
 
 
 def kernel(shape: IntegerConv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
@@ -254,15 +287,17 @@ def kernel(shape: IntegerConv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
         int8=1, bfloat16=0, m=s.m, n=s.n, k=s.k, group_ci=s.run, vec=s.vec,
         threads=tiling.threads, k_per_split=tiling.per_split, **c,
     )  # fmt: skip
+    texts = ["barriers.h", "wgmma.h", "wgmma_int8.h"] if c["wgmma"] else []
+    flags = [f"-arch={ARCH}"] if c["wgmma"] else []
     return SourceKernel(
         OWNER,
-        common.text("device.h", "mma.h", "requantise.h", "conv2d_int8.cu"),
+        common.text("device.h", "mma.h", *texts, "requantise.h", "conv2d_int8.cu"),
         defines={**definitions(s), **tiles, **s.end.defines()},
         args=s.arguments(),
         calls=calls,
         workspace=[workspace("partial", size, "int32")] if split else [],
         reference=s.reference(),
-        flags=common.CUDA_FLAGS,
+        flags=(*flags, *common.CUDA_FLAGS),
         language="cuda",
     )
 

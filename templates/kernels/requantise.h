@@ -76,28 +76,38 @@ __device__ __forceinline__ unsigned byte_of(float value) {
   return (__float_as_int(__fadd_rn(value, MAGIC)) + OUT_ZERO) & 0xff;
 }
 
-// Loads or stores NUMBERS bytes from `at` on: in words, where ALIGNED says that 4 divides both numbers; else the first
-// `exist`, one by one.
+// Loads or stores NUMBERS bytes from `at` on: as a vector of 4 or 8, where ALIGNED says that this divides addresses; else
+// the first `exist`, one by one.
 template <bool ALIGNED, int NUMBERS>
 __device__ __forceinline__ void load_bytes(unsigned (&byte)[NUMBERS], const Added* from, int exist) {
+  if (ALIGNED && NUMBERS % 4 == 0) {
+    unsigned word[2] = {};
+    if (NUMBERS == 8) {
+      const uint2 both = *reinterpret_cast<const uint2*>(from);
+      word[0] = both.x, word[1] = both.y;
+    } else {
+      word[0] = *reinterpret_cast<const unsigned*>(from);
+    }
 #pragma unroll
-  for (int i = 0; i < NUMBERS; ++i) {
-    if (ALIGNED && NUMBERS % 4 == 0) byte[i] = reinterpret_cast<const unsigned*>(from)[i / 4] >> i % 4 * 8 & 0xff;
-    else byte[i] = i < exist ? from[i] : 0;
+    for (int i = 0; i < NUMBERS; ++i) byte[i] = word[i / 4 % 2] >> i % 4 * 8 & 0xff;
+  } else {
+#pragma unroll
+    for (int i = 0; i < NUMBERS; ++i) byte[i] = i < exist ? from[i] : 0;
   }
 }
 
 template <bool ALIGNED, int NUMBERS>
 __device__ __forceinline__ void store_bytes(unsigned char* to, const unsigned (&byte)[NUMBERS], int exist) {
+  if (ALIGNED && NUMBERS % 4 == 0) {
+    unsigned word[2] = {};
 #pragma unroll
-  for (int i = 0; i < NUMBERS; ++i) {
-    if (ALIGNED && NUMBERS % 4 == 0) {
-      if (i % 4 == 0)
-        reinterpret_cast<unsigned*>(to)[i / 4] = byte[i] | byte[(i + 1) % NUMBERS] << 8 |
-                                                 byte[(i + 2) % NUMBERS] << 16 | byte[(i + 3) % NUMBERS] << 24;
-    } else if (i < exist) {
-      to[i] = static_cast<unsigned char>(byte[i]);
-    }
+    for (int i = 0; i < NUMBERS; ++i) word[i / 4 % 2] |= byte[i] << i % 4 * 8;
+    if (NUMBERS == 8) *reinterpret_cast<uint2*>(to) = make_uint2(word[0], word[1]);
+    else *reinterpret_cast<unsigned*>(to) = word[0];
+  } else {
+#pragma unroll
+    for (int i = 0; i < NUMBERS; ++i)
+      if (i < exist) to[i] = static_cast<unsigned char>(byte[i]);
   }
 }
 

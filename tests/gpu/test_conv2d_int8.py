@@ -35,8 +35,9 @@ def test_layers_of_integers_are_those_of_exact_sums_on_the_device(name):
     template = "conv2d_int8.cuda" if name in LAYERS else "gemm_int8.cuda"
     task = create(template, {**LAYERS, **PRODUCTS}[name], "cuda")
     space, rng = task.config_space, np.random.default_rng(0)
-    configurations = [space.get(i) for i in space.sample(min(DRAWN, len(space)), rng)]
-    for config in [task.default(), *configurations]:
+    sample = [space.get(i) for i in space.sample(min(2000, len(space)), rng)]
+    by_wgmma = [each for each in sample if "wgmma" in each and each["wgmma"].val][:DRAWN]
+    for config in [task.default(), *sample[:DRAWN], *by_wgmma]:
         source = task.instantiate(config)
         function, out = autotune.build(source, target="cuda"), source.args[-1]
         arrays = drawn(source, rng)

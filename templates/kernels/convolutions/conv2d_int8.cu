@@ -7,13 +7,36 @@
 // copies of VEC bytes, 1 meaning bytes one by one; outside of images threads store the zero point. (Copies of zero points
 // from global memory were twice as slow: all of them read the same sector of L2.)
 //
+// With WGMMA warpgroups multiply instead: each has FRAGS_M * 64 pixels by all filters of the block, K tiles are panels of
+// 128 bytes with swizzle (wgmma.h), and while one is multiplied, the next but one is copied. mma.sync of bytes has a
+// quarter of its rate on Hopper, an instruction in 16 cycles of a scheduler, but smaller tiles.
+//
 // A thread has the sums of columns 2q, 2q + 1 of each fragment (q = lane % 4). Filters are staged in an order in which
 // these are eight neighbours in four fragments, so that threads write results of eight channels at once.
+#if WGMMA
+#undef SUMS_4
+#define SUMS_4(i) "+r"(sum[i]), "+r"(sum[i + 1]), "+r"(sum[i + 2]), "+r"(sum[i + 3])
+#undef DEFINE_WGMMA
+#define DEFINE_WGMMA(NAME, TRANSPOSES, COLUMNS, WORDS, NAMES, SUMS, LEFT, RIGHT, ADD) \
+  __device__ __forceinline__ void NAME(int (&sum)[WORDS], descriptor left, descriptor right, bool add) { \
+    asm volatile( \
+        "{ .reg .pred add;\nsetp.ne.b32 add, " ADD ", 0;\n" \
+        "wgmma.mma_async.sync.aligned.m64n" COLUMNS "k32.s32." LEFT_BYTES ".s8 {" NAMES "}, " LEFT ", " RIGHT ", add; }" \
+        : SUMS \
+        : "l"(left), "l"(right), "r"(static_cast<int>(add))); \
+  }
+#if DATA_SIGNED
+#define LEFT_BYTES "s8"
+#else
+#define LEFT_BYTES "u8"
+#endif
+DEFINE_WGMMAS(issue_wgmma, "")
+#endif
 constexpr int WARP_M = FRAGS_M * 16, WARP_N = FRAGS_N * 8;
 constexpr int TILE_M = WARPS_M * WARP_M, TILE_N = WARPS_N * WARP_N, K_TILES = (K_PER_SPLIT + CHUNK - 1) / CHUNK;
 constexpr int BLOCKS_M = (M + TILE_M - 1) / TILE_M, STEPS = CHUNK / 32 / WARPS_K;
 // Rows in shared memory are padded by 16 bytes, so that ldmatrix has no bank conflicts.
-constexpr int PITCH = CHUNK + 16, STAGE = (TILE_M + TILE_N) * PITCH;
+constexpr int PITCH = WGMMA ? CHUNK : CHUNK + 16, STAGE = (TILE_M + TILE_N) * PITCH;
 constexpr int WIDE = VEC < 4 ? 4 : VEC, VECTORS = CHUNK / WIDE, SWEEP = THREADS / VECTORS;
 constexpr int PASSES = (TILE_M + SWEEP - 1) / SWEEP;
 constexpr bool WHOLE_K = K_PER_SPLIT * SPLIT == K && K_PER_SPLIT % CHUNK == 0, PADS = PAD_TOP || PAD_LEFT || CUT;
@@ -94,7 +117,35 @@ __device__ __forceinline__ void add_products(
 #endif
 }
 
+// Returns where a byte of a row is in shared memory.
+__device__ __forceinline__ int cell(int row, int byte) {
+  return row * PITCH + (WGMMA ? byte ^ row % 8 * 16 : byte);
+}
+
+// Returns the row of a block's tile of the first sum of a thread in a half of a fragment: `i` counts halves.
+__device__ __forceinline__ int row_of(int warp, int i, int lane) {
+  const int first = WGMMA ? warp / 4 * (FRAGS_M * 64) + i / 2 * 64 + warp % 4 * 16 : warp / WARPS_N * WARP_M + i / 2 * 16;
+  return first + i % 2 * 8 + lane / 4;
+}
+
+#if WGMMA
+typedef int Sums[FRAGS_M][FRAGS_N * 4];
+#define SUM(i, j, word) sums[i][(j) * 4 + (word)]
+
+// Starts the products of one K tile.
+__device__ __forceinline__ void start_products(Sums& sums, unsigned left, unsigned right) {
+  wgmma_fence();
+#pragma unroll
+  for (int i = 0; i < FRAGS_M; ++i)
+#pragma unroll
+    for (int k = 0; k < CHUNK; k += 32)
+      issue_wgmma(sums[i], make_descriptor(left + i * 64 * CHUNK, 0) + descriptor_offset(k),
+                  make_descriptor(right, 0) + descriptor_offset(k), true);
+  wgmma_commit();
+}
+#else
 typedef int Sums[FRAGS_M][FRAGS_N][4];
+#define SUM(i, j, word) sums[i][j][word]
 
 // Adds the products of one K tile; `k` is the first byte of this warp's part.
 __device__ __forceinline__ void accumulate(Sums& sums, const Byte* left, const Byte* right, int lane) {
@@ -132,12 +183,14 @@ __device__ __forceinline__ void add_warps(Sums& sums, int* shared, int warp_k, i
   }
 }
 
+#endif
+
 extern "C" __global__ void __launch_bounds__(THREADS) conv2d_int8(
     const Byte* __restrict__ data, const Byte* __restrict__ weight, END_PARAMETERS Stored* __restrict__ out) {
-  extern __shared__ uint4 shared_memory[];
+  extern __shared__ __align__(1024) uint4 shared_memory[];
   Byte* const shared = reinterpret_cast<Byte*>(shared_memory);
   const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32 % (WARPS_M * WARPS_N);
-  const int warp_k = tid / (32 * WARPS_M * WARPS_N), warp_m = warp / WARPS_N * WARP_M, warp_n = warp % WARPS_N * WARP_N;
+  const int warp_k = tid / (32 * WARPS_M * WARPS_N), warp_n = WGMMA ? 0 : warp % WARPS_N * WARP_N;
   const int m0 = blockIdx.x % BLOCKS_M * TILE_M, n0 = blockIdx.x / BLOCKS_M * TILE_N, group = blockIdx.z;
   const int k_begin = blockIdx.y * K_PER_SPLIT, k_end = k_begin + K_PER_SPLIT < K ? k_begin + K_PER_SPLIT : K;
   const int vector = tid % VECTORS * WIDE, row0 = tid / VECTORS;
@@ -149,20 +202,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_int8(
 
   auto stage = [&](int k_tile, int buffer) {
     if (k_tile < K_TILES) {
-      Byte* const to = shared + buffer * STAGE + vector;
+      Byte* const to = shared + buffer * STAGE;
       const int k = k_begin + k_tile * CHUNK + vector;
 #pragma unroll
       for (int pass = 0; pass < PASSES; ++pass) {
         const int row = pass * SWEEP + row0;
         if (TILE_M % SWEEP == 0 || row < TILE_M)
-          stage_bytes<PADS>(to + row * PITCH, k, k_end, M % TILE_M == 0 || m0 + row < M,
+          stage_bytes<PADS>(to + cell(row, vector), k, k_end, M % TILE_M == 0 || m0 + row < M,
                       [&](int at) { return byte_at(data, window[pass], at); });
       }
 #pragma unroll
       for (int pass = 0; pass < (TILE_N + SWEEP - 1) / SWEEP; ++pass) {
         const int row = pass * SWEEP + row0;
         if (TILE_N % SWEEP == 0 || row < TILE_N)
-          stage_bytes<false>(to + (TILE_M + place_of(row)) * PITCH, k, k_end, N % TILE_N == 0 || n0 + row < N,
+          stage_bytes<false>(to + cell(TILE_M + place_of(row), vector), k, k_end, N % TILE_N == 0 || n0 + row < N,
                       [&](int at) { return filters + static_cast<size_t>(n0 + row) * K + at; });
       }
     }
@@ -170,8 +223,30 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_int8(
   };
 
   Sums sums = {};
+#if WGMMA
+  // A buffer is written again once its products are complete in all warpgroups, which a barrier says two K tiles later.
+  const unsigned left = shared_address(shared) + warp / 4 * (FRAGS_M * 64 * CHUNK);
+  const unsigned right = shared_address(shared) + TILE_M * CHUNK;
+#pragma unroll
+  for (int k_tile = 0; k_tile < STAGES - 2; ++k_tile) stage(k_tile, k_tile);
+  int buffer = 0, free_buffer = STAGES - 2;
+#pragma unroll 1
+  for (int k_tile = 0; k_tile < K_TILES; ++k_tile) {
+    copy_wait<STAGES - 3>();
+    fence_proxy_async();
+    __syncthreads();
+    start_products(sums, left + buffer * STAGE, right + buffer * STAGE);
+    stage(k_tile + STAGES - 2, free_buffer);
+    wgmma_wait<1>();
+    buffer = buffer + 1 == STAGES ? 0 : buffer + 1;
+    free_buffer = free_buffer + 1 == STAGES ? 0 : free_buffer + 1;
+  }
+  wgmma_wait<0>();
+#pragma unroll
+  for (int i = 0; i < FRAGS_M; ++i) fence_accumulators(sums[i]);
+#else
   const int first = warp_k * STEPS * 32;
-  const Byte* const left = shared + warp_m * PITCH + first;
+  const Byte* const left = shared + row_of(warp, 0, 0) * PITCH + first;
   const Byte* const right = shared + (TILE_M + warp_n) * PITCH + first;
 #pragma unroll
   for (int k_tile = 0; k_tile < STAGES - 1; ++k_tile) stage(k_tile, k_tile);
@@ -190,6 +265,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_int8(
     add_warps(sums, reinterpret_cast<int*>(shared), warp_k, tid % (THREADS / WARPS_K));
     if (warp_k > 0) return;
   }
+#endif
 #if SPLIT > 1
   out += static_cast<size_t>(blockIdx.y) * M * CO;
 #endif
@@ -202,11 +278,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_int8(
 #endif
 #pragma unroll
     for (int i = 0; i < FRAGS_M * 2; ++i) {
-      const int m = m0 + warp_m + i * 8 + lane / 4;
+      const int m = m0 + row_of(warp, i, lane);
       if (M % TILE_M && m >= M) break;
       int total[8];
 #pragma unroll
-      for (int c = 0; c < 8; ++c) total[c] = sums[i / 2][j + c / 2][i % 2 * 2 + c % 2];
+      for (int c = 0; c < 8; ++c) total[c] = SUM(i / 2, j + c / 2, i % 2 * 2 + c % 2);
       const size_t at = static_cast<size_t>(m) * CO + channel;
 #if SPLIT > 1
 #pragma unroll
