@@ -207,7 +207,7 @@ def _rules(
     return [
         *common.limit_rules(tiling, target.limits),
         ((c["wgmma"] > 0) & (not has_wgmma(target)), "no wgmma"),
-        ((c["wgmma"] > 0) & ~(panels & groups), "no tiles of wgmma"),
+        ((c["wgmma"] > 0) & ((panels & groups) < 1), "no tiles of wgmma"),
         ((c["wgmma"] < 1) & ((c["frags_n"] > 16) | (c["warps_m"] > 4)), "tiles of wgmma"),
         (c["chunk"] < 32 * c["warps_k"], "warps without a part of the K tile"),
         (tiling.vectors > tiling.threads, "rows longer than a block"),
