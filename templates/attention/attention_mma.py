@@ -325,7 +325,7 @@ def defines(
     }  # fmt: skip
 
 
-def _scaling(shape: Attention) -> dict[str, object]:
+def _scaling(shape: Attention) -> dict[str, int | str]:
     """Return the factors of scores, and where the bias is.
 
     A bias is added to scores that are scaled already; all else is left to the exponentials.

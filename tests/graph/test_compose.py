@@ -273,14 +273,65 @@ def test_attention_becomes_one_operator_that_computes_the_same(name):
     same(graph, found, 1e-6)
 
 
+def hidden(shape):
+    return np.where(RNG.random(shape) < 0.5, 0, -1e30)
+
+
+def of_windows(scores):
+    """Add a mask of each window, as Swin does: scores of one image are seen as its windows."""
+    wide = add(reshape(scores, 1, 2, 3, 4, 5), number(hidden((1, 2, 1, 4, 5))))
+    return add(reshape(wide, 2, 3, 4, 5), constant(3, 4, 5))
+
+
+def chosen_by_data(scores, other=-1e30, turned=False):
+    compares = ops.Greater() if turned else ops.Less()
+    condition = apply(compares, variable(2, 1, 1, 5, name="mask"), number(1.0))
+    wide = apply(ops.BroadcastTo(scores.shape), condition)
+    ends = scores, number(np.full(scores.shape, other))
+    return apply(ops.Where(), wide, *(ends[::-1] if turned else ends))
+
+
+BIASED = {
+    "a mask that is an input": (
+        lambda s: add(s, variable(2, 1, 1, 5, name="mask")), (2, 1, 1, 5)),
+    "a bias, which is scaled as scores are": (
+        lambda s: times(add(constant(3, 4, 5), s), number(0.5)), (1, 3, 4, 5)),
+    "keys of a window": (
+        lambda s: add(s, number(
+            np.where(np.abs(np.arange(4)[:, None] - np.arange(5)) < 2, 0, -1e9)[None])),
+        (1, 1, 4, 5)),
+    "masks that differ": (lambda s: add(s, number(hidden((2, 1, 4, 5)))), (2, 1, 4, 5)),
+    "masks of windows, and a bias": (of_windows, (2, 3, 4, 5)),
+    "a choice by data": (chosen_by_data, (2, 1, 1, 5)),
+    "a choice of what is hidden": (
+        lambda s: chosen_by_data(s, -np.inf, turned=True), (2, 1, 1, 5)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BIASED)
+def test_what_is_added_to_scores_becomes_the_bias_of_attention(name):
+    mask, shape = BIASED[name]
+    graph = Graph.of(bert(mask=mask))
+    found = composed(graph)
+    assert {"nn.batch_matmul", "nn.softmax"}.isdisjoint(work_of(found))
+    (node,) = [n for n in found.nodes if isinstance(n.op, ops.Attention)]
+    assert node.inputs[3].shape == shape
+    same(graph, found, 1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_attention_with_a_bias_that_passes_take_apart_is_found_again(dtype):
+    q, k, v = (
+        variable(2, 4, n, 8, name=name, dtype=dtype) for n, name in ((3, "q"), (5, "k"), (5, "v"))
+    )
+    bias = variable(2, 1, 3, 5, name="bias", dtype="float32")
+    graph = Graph.of(apply(ops.Attention(True, 0.3), q, k, v, bias))
+    assert work_of(OWN(graph)).count("nn.batch_matmul") == 2
+    (node,) = [n for n in composed(graph).nodes if isinstance(n.op, ops.Attention)]
+    assert (node.op, node.inputs) == (ops.Attention(True, 0.3), (q, k, v, bias))
+
+
 NO_ATTENTION = {
-    "a mask that is an input": lambda: bert(
-        mask=lambda s: add(s, variable(2, 1, 1, 5, name="mask"))),
-    "a bias": lambda: bert(mask=lambda s: add(s, constant(1, 1, 4, 5))),
-    "keys of a window": lambda: bert(mask=lambda s: add(s, number(
-        np.where(np.abs(np.arange(4)[:, None] - np.arange(5)) < 2, 0, -1e9)[None]))),
-    "masks that differ": lambda: bert(mask=lambda s: add(s, number(
-        np.where(RNG.random((2, 1, 4, 5)) < 0.5, 0, -1e9)))),
     "a negative factor": lambda: bert(lambda s: times(s, number(-1.0))),
     "weights that are read": lambda: (lambda w: (product(w, V, False), w))(
         softmax(product(Q, K, True))),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from autotune.graph import ops
-from autotune.graph.passes.composing import GraphReader, reshaped, scalar_of
+from autotune.graph.passes.composing import GraphReader, reshaped
 from autotune.graph.value import Constant, Value, apply
 
 # A score that a mask replaces by at most this is as good as one to which that is added: nothing of
@@ -24,25 +24,29 @@ class Bias:
     scores: tuple[int, ...]
 
 
-def added(reader: GraphReader, value: Value) -> tuple[Value, Value] | None:
+def added(reader: GraphReader, value: Value) -> tuple[Value, Bias] | None:
     """Return scores and what is added to them, by which a mask hides keys too."""
     if total := reader.made_by(value, ops.Add):
         pairs = (total.inputs, total.inputs[::-1])
-        found = ((a, b) for a, b in pairs if a.shape == value.shape and _is_product(reader, a))
+        found = (
+            (a, _narrow(reader, b, value.shape))
+            for a, b in pairs
+            if a.shape == value.shape and _is_product(reader, a)
+        )
         return next(found, None)
     chosen = reader.made_by(value, ops.Where)
     if chosen is None:
         return None
-    condition, *ends = chosen.inputs
-    condition = _narrow(reader, condition)
-    hidden = [scalar_of(_narrow(reader, each)) for each in ends]
+    whole, *ends = chosen.inputs
+    condition = _narrow(reader, whole, value.shape)
+    hidden = [_number_of(_narrow(reader, each, value.shape).value) for each in ends]
     for scores, number in ((ends[0], hidden[1]), (ends[1], hidden[0])):
         if scores.shape == value.shape and number is not None and number <= _REPLACED:
-            kept = [0.0 if each is scores else number for each in ends]
-            wide = [
-                Constant.of(np.full(condition.shape, each), dtype=scores.dtype) for each in kept
-            ]
-            return scores, apply(ops.Where(), condition, *wide)
+            shape = condition.value.shape
+            kept = [np.full(shape, 0.0 if each is scores else number) for each in ends]
+            wide = [Constant.of(each, dtype=scores.dtype) for each in kept]
+            mask = apply(ops.Where(), condition.value, *wide)
+            return scores, Bias(mask, condition.scores)
     return None
 
 
@@ -56,17 +60,34 @@ def _is_product(reader: GraphReader, value: Value) -> bool:
     return any(_is_product(reader, each) for each in wide)
 
 
-def _narrow(reader: GraphReader, value: Value) -> Value:
-    """Return a value before it was repeated."""
-    made = reader.made_by(value, ops.BroadcastTo)
-    return made.inputs[0] if made else value
+def _number_of(value: Value) -> float | None:
+    """Return the number that all elements of a constant are; None of all else."""
+    if not isinstance(value, Constant) or not value.type.size:
+        return None
+    first = value.array.reshape(-1)[0]
+    return float(first) if (value.array == first).all() else None
 
 
-def times(value: Value, factor: float) -> Value:
-    """Return a value times a number."""
+def _narrow(reader: GraphReader, value: Value, scores: tuple[int, ...]) -> Bias:
+    """Return a value as it was before it was repeated, and the shape to which that was done."""
+    shaped = reader.made_by(value, ops.Reshape)
+    before = shaped.inputs[0] if shaped else value
+    wide = reader.made_by(before, ops.BroadcastTo)
+    if wide is None or before.shape[-2:] != scores[-2:] or value.shape != scores:
+        return Bias(value, scores)
+    return Bias(wide.inputs[0], before.shape)
+
+
+def times(bias: Bias, factor: float) -> Bias:
+    """Return what is added, times a number."""
     if factor == 1:
-        return value
-    return apply(ops.Multiply(), value, Constant.of(np.asarray(factor), dtype=value.dtype))
+        return bias
+    dtype = bias.value.dtype
+    if isinstance(bias.value, Constant):
+        wide = bias.value.array.astype("float64") * factor
+        return Bias(Constant.of(wide, dtype=dtype), bias.scores)
+    number = Constant.of(np.asarray(factor), dtype=dtype)
+    return Bias(apply(ops.Multiply(), bias.value, number), bias.scores)
 
 
 def added_to_heads(biases: tuple[Bias, ...], q: Value, origin: str) -> tuple[Value, ...]:
@@ -74,7 +95,7 @@ def added_to_heads(biases: tuple[Bias, ...], q: Value, origin: str) -> tuple[Val
     if not biases:
         return ()
     sums = "float64" if q.dtype == "float64" else "float32"
-    every = [_of_heads(each, q.shape[:2], origin) for each in biases]
+    every = [_unrepeated(_of_heads(each, q.shape[:2], origin)) for each in biases]
     kind = q.dtype if all(_is_exact(each, q.dtype) for each in every) else sums
     total, *others = [
         each if each.dtype == kind else apply(ops.Cast(kind), each, origin=origin)
@@ -83,6 +104,17 @@ def added_to_heads(biases: tuple[Bias, ...], q: Value, origin: str) -> tuple[Val
     for each in others:
         total = apply(ops.Add(), total, each, origin=origin)
     return (total,)
+
+
+def _unrepeated(value: Value) -> Value:
+    """Return a bias with an extent of 1 where what is known is repeated."""
+    if not isinstance(value, Constant):
+        return value
+    array = value.array
+    for axis in range(3):
+        first = array.take([0], axis)
+        array = first if (array == first).all() else array
+    return value if array is value.array else Constant.of(array)
 
 
 def _is_exact(value: Value, dtype: str) -> bool:
@@ -110,6 +142,9 @@ def _of_heads(bias: Bias, outer: tuple[int, ...], origin: str) -> Value:
             own, shape = given[:-2], tuple(math.prod(mine) for _, mine in parts)
             break
     wide = (*own, queries, keys)
+    if isinstance(value, Constant):
+        repeated = np.broadcast_to(value.array.reshape(given), wide)
+        return Constant.of(repeated.reshape(*shape, queries, keys))
     if wide != given:
         value = apply(ops.BroadcastTo(wide), reshaped(value, given, origin), origin=origin)
     return reshaped(value, (*shape, queries, keys), origin)

@@ -72,11 +72,12 @@ def _past_reshapes(reader: GraphReader, value: Value, uses: int = 1) -> Value | 
     """
     while reader.is_read(value, uses):
         uses = 1
-        moved = reader.made_by(value, ops.Reshape) or reader.made_by(value, ops.Cast)
+        shaped, cast = reader.made_by(value, ops.Reshape), reader.made_by(value, ops.Cast)
+        moved = shaped or cast
         if moved is None:
             return value
         before = moved.inputs[0]
-        if isinstance(moved.op, ops.Reshape) and before.shape[-2:] != value.shape[-2:]:
+        if before.shape[-2:] != value.shape[-2:]:
             return None
         if not {before.dtype, value.dtype} <= _FLOATS:
             return None
@@ -101,7 +102,7 @@ def _scores(reader: GraphReader, weights: Value) -> _Scores | None:
             value, causal = masked[0], causal or masked[1]
         elif more := added(reader, now):
             value = more[0]
-            biases.append(Bias(times(more[1], scale), now.shape))
+            biases.append(times(more[1], scale))
         else:
             return None
     return None

@@ -31,9 +31,6 @@ _NAMES = {
         optional_has_element_empty_no_input_tensor_input
         optional_has_element_empty_no_input_name_optional_input
         optional_has_element_empty_no_input_optional_input
-
-        reversesequence_time
-        reversesequence_batch roialign_aligned_false roialign_aligned_true roialign_mode_max
         tensorscatter tensorscatter_circular tensorscatter_3d
         tfidfvectorizer_tf_only_bigrams_skip0 tfidfvectorizer_tf_batch_onlybigrams_skip0
         tfidfvectorizer_tf_onlybigrams_levelempty tfidfvectorizer_tf_onlybigrams_skip5
@@ -64,10 +61,5 @@ _NAMES = {
     "align_corners of a size with a fraction, which is cut off first, as in PyTorch.": """
         resize_downsample_scales_linear_align_corners
         resize_downsample_scales_cubic_align_corners""",
-    "Sums at indices.": """
-        scatter_elements_with_reduction_mul
-        scatter_elements_with_reduction_max scatter_elements_with_reduction_min scatternd_add
-        scatternd_multiply scatternd_max scatternd_min scatternd_max_with_element_indices
-        scatternd_min_with_element_indices""",
 }
 UNSUPPORTED = {f"test_{name}" for names in _NAMES.values() for name in names.split()}

@@ -169,7 +169,7 @@ def _known_rows(call: Call, known: Array, data: Value) -> Array:
     if (known < -extents).any() or (known >= extents).any():
         call.refuse(f"indices must be within {data.type}")
     front = np.where(known < 0, known + extents, known)
-    return np.ravel_multi_index(tuple(np.moveaxis(front, -1, 0)), tuple(extents))
+    return np.asarray(np.ravel_multi_index(tuple(np.moveaxis(front, -1, 0)), tuple(extents)))
 
 
 def _rows_at(call: Call, indices: Value, data: Value) -> Value:
