@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
-from autotune.graph.passes import OWN, RELAY_CUDA, compose
+from autotune.graph.passes import OWN, RELAY_CUDA, compose, slices_first
 
 RNG = np.random.default_rng(0)
 EPSILON = 1e-3
@@ -316,6 +316,20 @@ def test_what_is_added_to_scores_becomes_the_bias_of_attention(name):
     assert {"nn.batch_matmul", "nn.softmax"}.isdisjoint(work_of(found))
     (node,) = [n for n in found.nodes if isinstance(n.op, ops.Attention)]
     assert node.inputs[3].shape == shape
+    same(graph, found, 1e-6)
+
+
+def test_attention_of_windows_reads_the_product_that_has_its_queries_keys_and_values():
+    """As Swin of timm writes it: the three are cut from one product after a transpose."""
+    every = variable(4 * 5, 36, name="every")
+    apart = apply(ops.Transpose((2, 0, 3, 1, 4)), reshape(every, 4, 5, 3, 3, 4))
+    q, k, v = (
+        reshape(apply(ops.StridedSlice((i,), (i + 1,)), apart), 4, 3, 5, 4) for i in range(3)
+    )
+    made = apply(ops.Attention(), q, k, v, constant(4, 3, 5, 5))
+    graph = Graph.of(reshape(apply(ops.Transpose((0, 2, 1, 3)), made), 20, 12))
+    found = compose(slices_first(OWN(graph)), lambda node: True)
+    assert work_of(found) == ["nn.packed_attention"]
     same(graph, found, 1e-6)
 
 

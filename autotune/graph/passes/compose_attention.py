@@ -230,16 +230,37 @@ def _heads(
         return queries, keys, values
     before = [reader.made_by(each, ops.Reshape) for each in (q, k, v)]
     apart = [
-        made.inputs[0]
+        _in_four(reader, made.inputs[0], origin)
         for made in before
         if made
-        and made.inputs[0].type.ndim == 4
-        and made.inputs[0].shape[2:] == made.output.shape[1:]
+        and made.inputs[0].type.ndim >= 4
+        and made.inputs[0].shape[-2:] == made.output.shape[1:]
     ]
-    if len(apart) == 3 and len({each.shape[:2] for each in apart}) == 1:
+    alike = len({each.shape[:-2] for each in apart}) == 1
+    if len(apart) == 3 and alike and apart[0].type.ndim == 4:
         return apart[0], apart[1], apart[2]
     wide = [_batch_of_one(reader, each, origin) for each in (q, k, v)]
     return wide[0], wide[1], wide[2]
+
+
+def _in_four(reader: GraphReader, value: Value, origin: str) -> Value:
+    """Return a value of more dimensions as one of four, without some that are 1.
+
+    A transpose stays the last that is done, for `compose_heads`.
+    """
+    spare, moved = value.type.ndim - 4, reader.made_by(value, ops.Transpose)
+    ones = [i for i, n in enumerate(value.shape[:-2]) if n == 1][::-1][:spare]
+    if not spare or len(ones) < spare:
+        return value
+    kept = [i for i in range(value.type.ndim) if i not in ones]
+    shape = tuple(value.shape[i] for i in kept)
+    if moved is None:
+        return reshaped(value, shape, origin)
+    order, before = moved.op.order(value.type.ndim), moved.inputs[0]
+    left = sorted(order[i] for i in kept)
+    seen = reshaped(before, tuple(before.shape[i] for i in left), origin)
+    axes = tuple(left.index(order[i]) for i in kept)
+    return apply(ops.Transpose(axes), seen, origin=origin)
 
 
 def _batch_of_one(reader: GraphReader, value: Value, origin: str) -> Value:
