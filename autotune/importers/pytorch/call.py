@@ -119,7 +119,8 @@ def converts(*names: str) -> Callable[[F], F]:
     defaults included.
 
     Args:
-        names: such as ``"add.Tensor"``; without an overload for all of them.
+        names: such as ``"add.Tensor"``; without an overload for all of them. Those of other
+            libraries have its name in front, and no overload: ``"torchvision.roi_align"``.
     """
 
     def register(function: F) -> F:
@@ -145,6 +146,6 @@ def converter_of(operator: Any, own: Mapping[str, Converter] | None = None) -> C
         if own and each in own:
             return own[each]
     if not name.startswith("aten."):
-        return None
+        return CONVERTERS.get(packet)
     short = name.removeprefix("aten.")
     return CONVERTERS.get(short) or CONVERTERS.get(packet.removeprefix("aten."))

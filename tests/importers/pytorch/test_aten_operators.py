@@ -480,6 +480,60 @@ def test_attention_with_fewer_queries_other_widths_and_shared_heads_is_that_of_t
     )
 
 
+def test_masks_of_several_batches_and_of_none_are_those_of_torch():
+    attend = F.scaled_dot_product_attention
+    check(lambda q, m: attend(q, q, q, m), t(2, 3, 2, 5, 4), t(3, 1, 5, 5))
+    check(lambda q, m: attend(q, q, q, m), t(5, 4), t(5, 1))
+    check(lambda q, m: attend(q, q, q, m > 0), t(3, 5, 4), t(5))
+
+
+@pytest.mark.parametrize("reduction", ["sum", "prod", "amax", "amin"])
+def test_what_is_written_at_indices_is_combined_as_torch_does(reduction):
+    places = torch.tensor([[0, 2, 2, 1], [1, 1, 1, 1]])
+    check(lambda x, i, y: x.scatter_reduce(1, i, y, reduction), t(2, 3), places, t(2, 4, seed=1))
+
+
+def test_regions_of_images_are_those_of_their_definition():
+    """The operator is torchvision's, which may lack its library here: means are written out."""
+    x, regions = t(2, 3, 6, 7), torch.tensor([[1, 0.5, 1.0, 5.5, 4.0], [0, -3.0, 2.0, 2.0, 9.0]])
+    regions = regions.double()
+    with torch.library._scoped_library("torchvision", "FRAGMENT") as library:
+        name = "roi_align"
+        if not hasattr(torch.ops.torchvision, name):
+            library.define(
+                f"{name}(Tensor a, Tensor b, float c, int d, int e, int f, bool g) -> Tensor"
+            )
+            library.impl(name, _regions, "CPU")
+            library.impl(name, lambda x, r, _, *s: x.new_empty(len(r), x.shape[1], *s[:2]), "Meta")
+        align = torch.ops.torchvision.roi_align
+        for aligned in (True, False):
+            check(lambda a, b, g=aligned: align(a, b, 0.8, 3, 2, 2, g), x, regions)
+
+
+def _regions(x, regions, scale, rows, columns, samples, aligned):
+    """Return the means of samples of each region, by torch's own sampling of a grid."""
+    height, width = x.shape[2:]
+    found = []
+    for number, *edges in regions.tolist():
+        left, top, right, bottom = (each * scale - 0.5 * aligned for each in edges)
+        down, across = bottom - top, right - left
+        if not aligned:
+            down, across = max(down, 1.0), max(across, 1.0)
+        at = [
+            begin + extent * (torch.arange(count * samples).double() + 0.5) / (count * samples)
+            for begin, extent, count in ((top, down, rows), (left, across, columns))
+        ]
+        seen = [(a >= -1) & (a <= n) for a, n in zip(at, (height, width), strict=True)]
+        ys, xs = (
+            a.clamp(0, n - 1) / (n - 1) * 2 - 1 for a, n in zip(at, (height, width), strict=True)
+        )
+        grid = torch.stack(torch.meshgrid(ys, xs, indexing="ij")[::-1], -1)[None]
+        image = F.grid_sample(x[int(number)][None], grid, align_corners=True)
+        image = image * (seen[0][:, None] & seen[1][None])
+        found.append(F.avg_pool2d(image, samples))
+    return torch.cat(found)
+
+
 def test_loops_of_cells_are_unrolled():
     lstm = torch.nn.LSTM(4, 5, num_layers=2, batch_first=True, bidirectional=True).double()
     gru = torch.nn.GRU(4, 5, batch_first=True).double()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from autotune.graph import Value
+from autotune.graph import Value, ops
 from autotune.importers.grid import MODES, PADDINGS, GridSampler
 from autotune.importers.pytorch.call import Call, Operand, converts
 from autotune.importers.ranks import first_along, written_along
+from autotune.importers.regions import RegionReader
 
 
 @converts("sort.default")
@@ -42,6 +43,37 @@ def scatter_add(call: Call, x: Value, dim: int, index: Value, source: Value) -> 
     """Add elements to places along an axis."""
     axis = dim % x.type.ndim
     return written_along(x, index, source, axis, "add", call.origin)
+
+
+_REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
+
+
+@converts("scatter_reduce")
+def scatter_reduce(
+    call: Call, x: Value, dim: int, index: Value, source: Value, reduce: str,
+    include_self: bool = True,
+) -> Value:  # fmt: skip
+    """Combine elements with those at places along an axis."""
+    if reduce not in _REDUCTIONS:
+        call.refuse("reduce", f"one of {', '.join(_REDUCTIONS)}", reduce)
+    if not include_self:
+        call.refuse("include_self", "True", include_self)
+    axis = dim % x.type.ndim
+    return written_along(x, index, source, axis, _REDUCTIONS[reduce], call.origin)
+
+
+@converts("torchvision.roi_align")
+def roi_align(
+    call: Call, x: Value, regions: Value, scale: float, rows: int, columns: int, samples: int,
+    aligned: bool,
+) -> Value:  # fmt: skip
+    """Interpolate regions of images, each of which begins with the number of its image."""
+    count = regions.shape[0]
+    first = call.apply(ops.StridedSlice((0, 0), (count, 1)), regions)
+    rest = call.apply(ops.StridedSlice((0, 1), (count, 5)), regions)
+    images = call.cast(call.reshape(first, (count,)), "int32")
+    reader = RegionReader(rows, columns, samples, scale, aligned, "avg", call.origin)
+    return reader.read(x, rest, images)
 
 
 @converts("grid_sampler_2d", "grid_sampler_3d")
