@@ -105,6 +105,8 @@ RIGHT = {
     ("transpose.cpu", "dtype", "bool"),
     ("attention.cuda", "kv_heads", 0),
     ("attention.cpu", "kv_heads", 0),
+    ("attention.cuda", "bias", ()),
+    ("attention.cpu", "bias", ()),
     ("gemm.cuda", "shared", ""),
     ("gemm.cpu", "shared", ""),
     ("conv2d_int8.cuda", "residual", ""),
