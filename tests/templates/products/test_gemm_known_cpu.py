@@ -19,25 +19,27 @@ EXTENTS = [(1, 1, 1), (3, 17, 70), (13, 64, 33), (40, 100, 130), (37, 5, 200)]
 TILES = [(6, 4, 16, 64), (5, 2, 8, 64), (14, 1, 4, 128), (4, 3, 8, 96)]
 
 
-@pytest.mark.parametrize("by_panels", [0, 1])
 @pytest.mark.parametrize(("rows", "vectors", "lanes", "depth"), TILES)
-def test_blocks_of_weights_give_the_right_sums(rows, vectors, lanes, depth, by_panels):
-    tile = {"rows": rows, "vectors": vectors, "depth": depth, "by_panels": by_panels}
+def test_blocks_of_weights_give_the_right_sums(rows, vectors, lanes, depth):
+    """All extents with both blocks, of which one goes by panels."""
+    tile = {"rows": rows, "vectors": vectors, "depth": depth}
     follows = itertools.product([False, True], repeat=3)
-    for (m, n, k), (bias, residual, relu) in zip(EXTENTS, follows, strict=False):
+    for i, ((m, n, k), (bias, residual, relu)) in enumerate(zip(EXTENTS, follows, strict=False)):
         epilogue = Epilogue(bias, residual, False, "relu" if relu else "none")
         shape = PackedGemm(m, n, k, epilogue=epilogue, columns=lanes)
-        for block_m, panels in ((16, 2), (64, 1)):
-            run_over_nan(shape, gemm_packed_cpu, tile | {"block_m": block_m, "panels": panels})
+        for j, (block_m, panels) in enumerate(((16, 2), (64, 1))):
+            block = {"block_m": block_m, "panels": panels, "by_panels": (i + j) % 2}
+            run_over_nan(shape, gemm_packed_cpu, tile | block)
 
 
 @pytest.mark.parametrize("transposed", [*itertools.product([False, True], repeat=2)])
-@pytest.mark.parametrize(("rows", "vectors", "lanes", "depth"), TILES)
-def test_batches_of_transposed_operands_give_the_right_sums(
-    rows, vectors, lanes, depth, transposed
-):
-    tile = {"rows": rows, "vectors": vectors, "lanes": lanes, "depth": depth, "block_m": 16}
-    for (m, n, k), shared in zip(EXTENTS, ("", "a", "b", "", "b"), strict=True):
+@pytest.mark.parametrize("number", range(len(TILES)))
+def test_batches_of_transposed_operands_give_the_right_sums(number, transposed):
+    """Each tile and each pair of operands has all extents, together every second one."""
+    tile = dict(zip(("rows", "vectors", "lanes", "depth"), TILES[number], strict=True))
+    tile["block_m"] = 16
+    every = [*zip(EXTENTS, ("", "a", "b", "", "b"), strict=True)]
+    for (m, n, k), shared in every[(number + sum(transposed)) % 2 :: 2]:
         run_over_nan(Gemm(m, n, k, "float32", 2, *transposed, shared), gemm_batched_cpu, tile)
 
 
