@@ -21,10 +21,11 @@ EXTENTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("tile", range(len(TILES)))
-def test_partial_tiles_and_parts_of_keys_give_the_right_sums(tile, causal):
-    for queries, keys, size, heads, kv_heads in EXTENTS:
+def test_partial_tiles_and_parts_of_keys_give_the_right_sums(tile):
+    """Each tile has all extents, and each extent is causal with some tiles."""
+    for i, (queries, keys, size, heads, kv_heads) in enumerate(EXTENTS):
+        causal = (tile + i) % 2 == 1
         shape = FloatAttention(2, heads, kv_heads, queries, keys, size, causal, layout="BSHD")
         run_over_nan(shape, attention_cpu, TILES[tile])
 
