@@ -20,7 +20,7 @@ WORKER = Path(__file__).with_name("worker.py")
 # The worker itself ends batches by their CPU time; this is for one that sleeps.
 RUN_TIMEOUT_S = 300
 # Products that one emulated kernel adds; above, optimizing it costs less time than it saves.
-MANY_PRODUCTS = 10_000_000
+MANY_PRODUCTS = 5_000_000
 
 
 @dataclass(frozen=True)
