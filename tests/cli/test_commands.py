@@ -1,13 +1,16 @@
 """The command line: what it prints, and that it starts fast and fails plainly."""
 
+import json
 import subprocess
 import sys
 
 import pytest
 from click.testing import CliRunner
 
+import autotune.cli.devices as cli_devices
 from autotune.cli.main import COMMANDS, main
 from autotune.record import load_from_file, write_log
+from autotune.target import CudaDevice, Target
 from tests.record.records import failed, good, make_config, make_input
 
 
@@ -135,6 +138,17 @@ def test_help_of_a_group_says_all_of_what_each_subcommand_does(group):
     _, _, subcommands = run(group, "--help").output.partition("Commands:")
     assert subcommands.rstrip().endswith(".")
     assert "..." not in subcommands
+
+
+def test_devices_are_printed_for_programs_too(monkeypatch):
+    device = CudaDevice("H200", "sm_90", Target("cuda -arch=sm_90").limits, 2**25, 2**37)
+    monkeypatch.setattr(cli_devices, "cuda_device_count", lambda: 1)
+    monkeypatch.setattr(cli_devices, "cuda_device", lambda index: device)
+    host, found = json.loads(run("devices", "--json").output)
+    assert host["target"] == "llvm"
+    assert Target(found["target"]) == Target("cuda -arch=sm_90")
+    assert (found["device"], found["name"], found["bytes"]) == (0, "H200", 2**37)
+    assert "cuda -arch=sm_90: device 0, H200, 128 GiB" in run("devices").output
 
 
 def test_devices_are_listed_with_the_target_that_names_them():

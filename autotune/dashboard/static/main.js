@@ -56,7 +56,9 @@ function tookOverview(data) {
   state.overview = data;
   if (source.live) setStatus("live", "live");
   byId("empty").hidden = data.workloads.length > 0;
-  if (!source.live) byId("empty").textContent = "This log has no trials.";
+  byId("empty").textContent = source.live
+    ? "Nothing was measured yet. This page follows the log and fills when the first trial ends."
+    : "This log has no trials.";
   byId("content").hidden = !data.workloads.length;
   drawLogs(state);
   drawWorkers(state);

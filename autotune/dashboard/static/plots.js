@@ -47,7 +47,7 @@ export function plot(id, label, options, data, points) {
   const width = Math.max(240, holder.clientWidth);
   const entry = { shape, points };
   entry.chart = new uPlot({
-    width, height: options.height ?? 280, padding: [12, 12, 0, 0],
+    width, height: options.height ?? 280, padding: [12, 24, 0, 0],
     legend: { show: false }, cursor: { points: { show: false }, drag: { x: true, y: true, uni: 20 } },
     scales: options.scales, axes: options.axes, series: [{}, ...options.series],
     hooks: { draw: options.draw ? [(chart) => options.draw(chart, entry)] : [] },
