@@ -75,8 +75,6 @@ _GONE = {
         topi.cuda.conv3d_ndhwc_tensorcore topi.cuda.dense_tensorcore_cuda
         topi.cuda.schedule_conv2d_hwnc_tensorcore topi.cuda.schedule_conv3d_ndhwc_tensorcore
         topi.cuda.schedule_dense_tensorcore_cuda""",
-    "it is a method of the space: task.config_space.point2knob, .knob2point": """
-        autotvm.tuner.model_based_tuner.knob2point autotvm.tuner.model_based_tuner.point2knob""",
     "the process has one scope: set autotvm.env.GLOBAL_SCOPE.silent": """
         autotvm.env.AutotvmGlobalScope autotvm.env.reset_global_scope""",
     "write function.__name__": "autotvm.util.get_func_name autotvm.utils.get_func_name",

@@ -312,6 +312,17 @@ def test_different_integers_are_drawn_as_own_optimisers_do():
     assert sorted(sample_ints(3, 7, 4)) == [3, 4, 5, 6]
 
 
+def test_indices_and_positions_in_knobs_are_converted_as_own_tuners_do():
+    from autotune.tvm.autotvm.tuner.model_based_tuner import knob2point, point2knob
+
+    task = autotune.create("gemm_nn.cpu", (64, 64, 64), "llvm")
+    space = task.config_space
+    dims = [len(values) for values in space.space_map.values()]
+    for index in (0, 5, 1234):
+        assert point2knob(index, dims) == list(space.point2knob(index))
+        assert knob2point(point2knob(index, dims), dims) == index
+
+
 def test_tophub_adds_the_records_of_files_to_those_that_ship():
     from autotune.task import DispatchContext
     from autotune.tvm import autotvm

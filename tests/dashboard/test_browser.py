@@ -129,7 +129,9 @@ def test_a_run_is_followed_through_restarts_rotation_and_torn_lines(browser, tmp
     rows = run(60)
     with served(path) as (link, _):
         browser.get(link)
-        nothing = "document.getElementById('empty').innerText.startsWith('Nothing was measured yet')"
+        nothing = (
+            "document.getElementById('empty').innerText.startsWith('Nothing was measured yet')"
+        )
         until(browser, nothing)
         path.write_text(text(rows[:10]))
         count_is(browser, 10)
