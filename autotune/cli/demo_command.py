@@ -31,7 +31,11 @@ _TRIALS = {"cuda": 300, "c": 64}
 def demo(target: str | None, trials: int | None, log: Path, seed: int) -> None:
     """Tune a real convolution, replay it from its log, verify it."""
     chosen = Target(target) if target else default_target()
-    found = run(chosen, trials or _TRIALS[chosen.language], log, seed)
+    try:
+        found = run(chosen, trials or _TRIALS[chosen.language], log, seed)
+    except KeyboardInterrupt:
+        click.echo(f"\nThe same command continues from {log}.")
+        raise
     click.echo(f"\nlargest error of the replayed kernel: {found.error:.1e} (relative)")
     click.echo(f"\n{table(found)}\n\n{won(found)}\n")
     for note in filter(None, (found.drift, found.note)):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from autotune.cli import demo, demo_closing, demo_rivals
+from autotune.cli import demo, demo_closing, demo_command, demo_rivals
 from autotune.cli.main import main
 from autotune.runtime import summarize
 from autotune.target import Target
@@ -58,6 +58,16 @@ def test_the_end_says_what_was_won_and_its_program_calls_the_tuned_kernel(small)
     data, weight, bias, out = (np.ones(a.shape, "float32") for a in scope["conv"].kernel.args)
     scope["conv"](data, weight, bias, out)
     assert out[0, 0, 3, 3] == 16 * 9 + 1
+
+
+def test_an_interrupted_demonstration_says_how_to_continue(monkeypatch, tmp_path):
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demo_command, "run", interrupted)
+    done = CliRunner().invoke(main, ["demo", "--target", "llvm", "--log", str(tmp_path / "x.log")])
+    assert done.exit_code == 1
+    assert f"The same command continues from {tmp_path / 'x.log'}." in done.output
 
 
 def test_the_command_is_named_as_the_shell_finds_it(monkeypatch, tmp_path):
