@@ -14,7 +14,10 @@ from autotune.errors import (
     ScheduleError,
     TargetError,
 )
-from autotune.tvm import te, topi
+from autotune.task import DispatchContext
+from autotune.tvm import autotvm, te, topi
+from autotune.tvm.autotvm.tuner.model_based_tuner import knob2point, point2knob
+from autotune.tvm.autotvm.util import sample_ints
 
 
 def added(n=64):
@@ -289,8 +292,6 @@ def test_bits_are_copied_into_an_array_of_bfloat16():
 
 
 def test_what_a_script_asks_of_a_tracker_is_done_on_this_host_with_a_warning():
-    from autotune.tvm import autotvm
-
     with pytest.warns(UserWarning, match=r"no tracker: RPCRunner of 'rk3399' uses this host"):
         runner = autotvm.RPCRunner("rk3399", host="127.0.0.1", port=9190, number=5, timeout=4)
     assert isinstance(runner, autotvm.LocalRunner)
@@ -301,20 +302,14 @@ def test_what_a_script_asks_of_a_tracker_is_done_on_this_host_with_a_warning():
 
 
 def test_runners_take_the_check_of_old_versions():
-    from autotune.tvm import autotvm
-
     assert autotvm.LocalRunner(check_correctness=True).options.verify
 
 
 def test_different_integers_are_drawn_as_own_optimisers_do():
-    from autotune.tvm.autotvm.util import sample_ints
-
     assert sorted(sample_ints(3, 7, 4)) == [3, 4, 5, 6]
 
 
 def test_indices_and_positions_in_knobs_are_converted_as_own_tuners_do():
-    from autotune.tvm.autotvm.tuner.model_based_tuner import knob2point, point2knob
-
     task = autotune.create("gemm_nn.cpu", (64, 64, 64), "llvm")
     space = task.config_space
     dims = [len(values) for values in space.space_map.values()]
@@ -324,9 +319,6 @@ def test_indices_and_positions_in_knobs_are_converted_as_own_tuners_do():
 
 
 def test_tophub_adds_the_records_of_files_to_those_that_ship():
-    from autotune.task import DispatchContext
-    from autotune.tvm import autotvm
-
     outside = DispatchContext.current
     with autotvm.tophub.context("cuda"):
         assert DispatchContext.current is outside
