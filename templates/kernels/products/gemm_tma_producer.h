@@ -197,11 +197,13 @@ __device__ __forceinline__ void produce_prologue(const SharedStorage& smem, cons
   }
 }
 
-// Says that this block loads its part of a K tile to the blocks that wait for it.
-__device__ __forceinline__ void announce_refill(const SharedStorage& smem, int stage) {
+// Says that this block loads its part of a K tile to the blocks that wait for it. The first of a stage refills nothing, so
+// that each block says so to itself for the others.
+__device__ __forceinline__ void announce_refill(const SharedStorage& smem, int stage, bool refills) {
   if (!CROSSED) return;
   const unsigned lane = threadIdx.x % 32;
-  cluster_barrier_arrive<MULTICAST_PEERS>(smem.full + stage * 8, multicast_peer(lane), lane < MULTICAST_PEERS);
+  const unsigned to = refills ? multicast_peer(lane) : first_of_range() + blockIdx.x % CLUSTER_BLOCKS;
+  cluster_barrier_arrive<MULTICAST_PEERS>(smem.full + stage * 8, to, lane < MULTICAST_PEERS);
 }
 
 // Main loop of the producer warp; its elected thread issues the loads.
@@ -212,7 +214,7 @@ __device__ __forceinline__ void produce_tiles(const SharedStorage& smem, const S
   producer.state.skip(prologue);
   wait_on_dependent_grids();
   int k_tile = prologue;
-  for (int stage = 0; stage < prologue; ++stage) announce_refill(smem, stage);
+  for (int stage = 0; stage < prologue; ++stage) announce_refill(smem, stage, false);
 #pragma unroll 1
   for (unsigned number = blockIdx.x; number < TILES; number += gridDim.x) {
     const Tile tile = tile_of(number);
@@ -221,7 +223,7 @@ __device__ __forceinline__ void produce_tiles(const SharedStorage& smem, const S
       barrier_wait(smem.empty + producer.state.stage * 8, producer.state.parity);
       if (elect_one()) producer.begin<true>(tile, blockIdx.z * K_TILES + k_tile);
       __syncwarp();
-      announce_refill(smem, producer.state.stage);
+      announce_refill(smem, producer.state.stage, k_tile >= STAGES);
       producer.state.next();
     }
     k_tile = 0;
