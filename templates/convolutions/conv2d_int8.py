@@ -255,7 +255,7 @@ def default_choice(shape: IntegerConv2dNhwc, target: Target) -> dict[str, int]:
     if whole:
         return min(whole, key=lambda choice: estimate(shape, choice, target))
     return common.best_drawn_at_once(
-        {**candidates(shape), "wgmma": [0]},
+        {**candidates(shape), "wgmma": [0], "warps_m": [1, 2, 4], "frags_n": [4, 8, 16]},
         5000,
         partial(_rules, shape=shape, target=target),
         partial(estimate, shape, target=target),
