@@ -185,6 +185,11 @@ def has_dots(target: Target) -> bool:
     return "AVX512VNNI" in cpu_instructions(target)
 
 
+def has_tiles(target: Target) -> bool:
+    """Return whether a CPU multiplies tiles of bytes (AMX)."""
+    return "AMX_INT8" in cpu_instructions(target)
+
+
 def has_mma(target: Target) -> bool:
     """Return whether tensor cores of a GPU multiply bytes 32 along K (sm_80 and later)."""
     digits = "".join(c for c in target.arch if c.isdigit())

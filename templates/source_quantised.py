@@ -27,7 +27,9 @@ def conv2d_int8_cpu(
     n: int, h: int, w: int, co: int, ci: int, kh: int, kw: int, stride: Extents = 1,
     padding: Extents = 0, dilation: Extents = 1, groups: int = 1, dtype: str = "int8",
     zero: int = 0, out_dtype: str = "float32", out_zero: int = 0, low: float = -MOST,
-    high: float = MOST,
+    high: float = MOST, packed: bool = False, residual: str = "", residual_zero: int = 0,
+    sum_scale: float = 1.0, residual_scale: float = 1.0, sum_low: float = -128.0,
+    sum_high: float = 127.0,
 ) -> SourceKernel:  # fmt: skip
     """Convolve images NCHW of 8-bit integers by int8 filters, on a CPU.
 
@@ -37,17 +39,26 @@ def conv2d_int8_cpu(
     is a whole number, plus ``out_zero``, and within its type. Images are padded with ``zero``.
     Sums have 32 bits: more than 65793 products for a result are refused.
 
+    With a residual, an array like out before it, sums are limited to ``sum_low`` .. ``sum_high``
+    and rounded, and ``sum * sum_scale + (residual - residual_zero) * residual_scale`` is limited,
+    rounded and moved by ``out_zero``.
+
     Args:
         padding: an int, a pair (y, x), or (top, left, bottom, right).
         dtype: ``"int8"`` or ``"uint8"``.
         out_dtype: ``"int8"``, ``"uint8"`` or ``"float32"``.
+        packed: whether weights are laid out by `autotune.graph.ops.PackedFilters` already; else
+            each call does that first.
+        residual: its type, ``"int8"`` or ``"uint8"``; by default there is none.
     """
     owner = conv2d_int8_family.OWNER
     top, left, bottom, right = four(owner, padding)
-    end = Requantisation(dtype, zero, out_dtype, out_zero, low, high)
+    scales = sum_scale, residual_scale
+    added = Residual(residual, residual_zero, scales, sum_low, sum_high) if residual else None
+    end = Requantisation(dtype, zero, out_dtype, out_zero, low, high, added)
     shape = IntegerConv2d(
         n, h, w, co, ci, kh, kw, two(owner, stride), ((top, bottom), (left, right)),
-        two(owner, dilation), groups, end,
+        two(owner, dilation), groups, end, packed,
     )  # fmt: skip
     return tunable(conv2d_int8_family, shape, "llvm")
 

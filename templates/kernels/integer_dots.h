@@ -17,6 +17,12 @@
 // They are read from rows of bytes, too.
 typedef int32_t words __attribute__((vector_size(64), aligned(1), may_alias));
 typedef words bits;
+typedef uint8_t bytes16 __attribute__((vector_size(16), aligned(1), may_alias));
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 12
+#define SHUFFLE_BYTES(a, b, ...) __builtin_shuffle(a, b, (bytes16){__VA_ARGS__})
+#else
+#define SHUFFLE_BYTES(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#endif
 typedef int32_t word __attribute__((aligned(1), may_alias));
 
 // Signed data become unsigned ones that are 128 larger.

@@ -8,6 +8,7 @@ from autotune.graph import ops
 from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
 
+from ..convolutions.conv2d_int8_cpu import IntegerConv2d
 from ..products.gemm_shape import LARGEST
 from ..quantised import MOST_TERMS, RESULTS, Requantisation, has_dots, has_mma
 from .cuda import padding_of
@@ -19,11 +20,26 @@ _DTYPES = (*RESULTS, "int32")
     "qnn.conv2d", "cpu", "conv2d_int8.cpu", ["NCHW"], dtypes=_DTYPES, activations=("none",)
 )
 def conv2d(layer: Layer) -> Offer | None:
-    """Offer the kernel for groups of several channels."""
+    """Offer the kernel, with filters that are packed once where they are known."""
+    return _conv2d_cpu(layer)
+
+
+@implements(
+    "qnn.conv2d_add", "cpu", "conv2d_int8.cpu", ["NCHW"], dtypes=_DTYPES, activations=("none",)
+)
+def conv2d_add(layer: Layer) -> Offer | None:
+    """Offer the same kernel with a residual."""
+    op = layer.op
+    assert isinstance(op, ops.QuantisedConv2dAdd)
+    residual = layer.inputs[5].dtype, op.residual_zero, *op.scales, op.conv_low, op.conv_high
+    return _conv2d_cpu(layer, residual)
+
+
+def _conv2d_cpu(layer: Layer, residual: tuple[Any, ...] = ()) -> Offer | None:
     op, (data, weight, *_) = layer.op, layer.inputs
     assert isinstance(op, ops.QuantisedConv2d)
     plain, (filters, channels, kh, kw) = op.plain, weight.shape
-    if layer.epilogue != Epilogue() or not has_dots(layer.target) or channels == 1 < op.groups:
+    if layer.epilogue != Epilogue() or not has_dots(layer.target):
         return None
     if channels * kh * kw > MOST_TERMS:
         return None
@@ -33,7 +49,16 @@ def conv2d(layer: Layer) -> Offer | None:
         n, h, w, filters, ci, kh, kw, plain.steps, padding_of(plain.sides),
         plain.holes, op.groups, *end.args,
     )  # fmt: skip
-    return Offer("conv2d_int8.cpu", args, layer.inputs)
+    shape = IntegerConv2d(
+        n, h, w, filters, ci, kh, kw, plain.steps, plain.sides, plain.holes, op.groups, end
+    )
+    if shape.is_depthwise and residual:
+        return None
+    packs = weight in layer.constants and not shape.is_depthwise
+    beyond = (packs, *residual) if packs or residual else ()
+    return Offer(
+        "conv2d_int8.cpu", (*args, *beyond), layer.inputs, {weight: shape.packing} if packs else {}
+    )
 
 
 @implements("qnn.dense", "cpu", "gemm_int8.cpu", dtypes=_DTYPES, activations=("none",))

@@ -224,7 +224,10 @@ def test_what_does_not_fit_is_refused_with_the_line_of_the_user(op, shapes, mess
 def test_every_operator_is_in_a_case_or_replaced_before_kernels_are_made():
     checked = {case[0].name for case in CASES}
     left = {name for name, op in OPERATORS.items() if name not in checked}
-    replaced = {"nn.batch_norm", "nn.dropout", "nn.winograd_weight_nhwc", "nn.packed_weight"}
+    replaced = {
+        "nn.batch_norm", "nn.dropout", "nn.winograd_weight_nhwc", "nn.packed_weight",
+        "nn.packed_filters",
+    }  # fmt: skip
     # Those of quantised models are in test_quantised_ops.py and in tests/importers.
     quantised = {name for name in OPERATORS if name.startswith("qnn.")}
     assert left - replaced == {"take", "full", *OF_WHOLE_NUMBERS, *quantised}

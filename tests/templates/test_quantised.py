@@ -6,31 +6,41 @@ import numpy as np
 import pytest
 from autotune.templates.quantised import MOST_TERMS
 
-from autotune import Target, build
-from autotune.errors import TemplateError
+from autotune import Target, arg, build
+from autotune.errors import TargetError, TemplateError
+from autotune.graph import ops
 from autotune.task import create
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="names CPUs of x86")
 RNG = np.random.default_rng(0)
 # The second has no instruction for sums of bytes.
 CPUS = ["native", "x86-64"]
+# Types, zero points and limits.
+SCALED = ("int8", 0, "float32", 0, -1.0, 1.0)
 
 
-def computed(name, args, cpu="native", data=None, scale=1.0):
-    """Return what the untuned kernel makes of random bytes, and its reference of the same."""
+def computed(name, args, cpu="native", data=None, scale=1.0, packed=None):
+    """Return what the untuned kernel makes of random bytes, and its reference of the same.
+
+    ``packed`` is how filters are laid out, with their shape before.
+    """
     target = Target(f"llvm -mcpu={cpu}")
     task = create(name, args, target)
     with target:
         kernel = task.instantiate(task.default())
         function = build(kernel, target=target)
-    bytes_of, weights, *_, out = kernel.args
+    bytes_of, weights, sums_of, *others, out = kernel.args
     x = drawn(bytes_of) if data is None else np.full(bytes_of.shape, data, bytes_of.dtype)
-    w = drawn(weights) if data is None else np.full(weights.shape, -128, "int8")
+    filters = arg("weight", packed[1], "int8") if packed else weights
+    w = drawn(filters) if data is None else np.full(weights.shape, -128, "int8")
     sums = w.reshape(len(w), -1).sum(1, dtype="int32")
-    vectors = np.full(len(w), scale, "float32"), np.arange(len(w), dtype="float32")
+    w = packed[0].reference(w) if packed else w
+    (count,) = sums_of.shape
+    vectors = np.full(count, scale, "float32"), np.arange(count, dtype="float32")
+    residual = [drawn(each) for each in others[2:]]
     result = np.empty(out.shape, out.dtype)
-    function(x, w, sums, *vectors, result)
-    return result, np.asarray(kernel.reference(x, w, sums, *vectors))
+    function(x, w, sums, *vectors, *residual, result)
+    return result, np.asarray(kernel.reference(x, w, sums, *vectors, *residual))
 
 
 def drawn(argument):
@@ -52,6 +62,46 @@ def drawn(argument):
 def test_sums_of_remainders_are_exact(name, template, args):
     got, expected = computed(template, args, name)
     np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        # Rows that end within vectors, in four phases; two blocks of filters, several parts.
+        (1, 9, 11, 36, 70, 3, 3, 2, 1),
+        # Neighbours of a row in words, and more channels than words have.
+        (1, 9, 40, 5, 3, 7, 5, 2, 2, 1, 1, "uint8", 9),
+        # Depthwise: a vector and a part, two filters for each channel, a stride without shuffles.
+        (1, 6, 19, 8, 4, 3, 3, 1, 1, 1, 4),
+        (1, 9, 40, 3, 3, 5, 5, (1, 4), 2, (1, 2), 3, "uint8", 9),
+    ],
+)
+def test_convolutions_of_arranged_images_are_exact(args):
+    got, expected = computed("conv2d_int8.cpu", args)
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_vectors_compute_what_tiles_do():
+    args = (1, 5, 9, 17, 20, 3, 3)
+    try:
+        got, expected = computed("conv2d_int8.cpu", args, "cascadelake")
+    except TargetError as error:  # it has instructions that this CPU lacks
+        pytest.skip(str(error))
+    np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+def test_filters_may_be_packed_ahead_and_residuals_be_added(cpu):
+    scaled = "int8", -3, "uint8", 7, -100.0, 200.0, True, "int8", 5, 0.5, 0.25, -300.0, 300.0
+    args = 1, 6, 7, 20, 12, 3, 3, 1, 1, 1, 2, *scaled
+    packed = ops.PackedFilters(2, 9, True), (20, 6, 3, 3)
+    got, expected = computed("conv2d_int8.cpu", args, cpu, scale=2.0**-6, packed=packed)
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_packed_filters_are_refused_for_depthwise_layers():
+    with pytest.raises(TemplateError, match="depthwise filters are not packed"):
+        create("conv2d_int8.cpu", (1, 4, 4, 8, 8, 3, 3, 1, 1, 1, 8, *SCALED, True), "llvm")
 
 
 @pytest.mark.parametrize("name", CPUS)

@@ -73,7 +73,7 @@ from autotune.graph.ops.index import Take, Upsampling
 from autotune.graph.ops.layer_norm import GroupNorm, InstanceNorm, LayerNorm, Norm, RmsNorm
 from autotune.graph.ops.logic import IsInf, IsNan, LogicalNot
 from autotune.graph.ops.norm import BatchNorm, Dropout, LogSoftmax, Softmax
-from autotune.graph.ops.packed import PackedWeight
+from autotune.graph.ops.packed import PackedFilters, PackedWeight
 from autotune.graph.ops.pool import (
     AvgPool2d,
     GlobalAvgPool2d,
@@ -184,6 +184,7 @@ __all__ = [
     "Norm",
     "NotEqual",
     "PackedAttention",
+    "PackedFilters",
     "PackedWeight",
     "Pad",
     "Pool2d",

@@ -16,9 +16,11 @@ _TIMEOUT_S = 60.0
 _NATIVE = "-march=native"
 _NAME = re.compile(r"[\w.+-]+")
 _X86 = ("x86_64", "amd64", "i686", "i386")
-# Macros by which compilers tell of instructions that they use without being asked by name.
+# Macros by which compilers tell of instructions that they use without being asked by name, and of
+# tiles, which kernels ask the system for when they run.
 _INSTRUCTIONS = re.compile(
-    r"#define __((?:AVX|SSE|SSSE|FMA|F16C|BMI|LZCNT|POPCNT|MOVBE|XOP|TBM|ARM_FEATURE_)\w*?)_* 1$",
+    r"#define __((?:AMX|AVX|SSE|SSSE|FMA|F16C|BMI|LZCNT|POPCNT|MOVBE|XOP|TBM|ARM_FEATURE_)\w*?)"
+    r"_* 1$",
     re.MULTILINE,
 )
 
@@ -45,7 +47,8 @@ def cpu_flags(toolchain: Toolchain, target: Target) -> tuple[str, ...]:
             "compiled for this machine: leave -mcpu out, or name a CPU that its compiler knows"
         )
     here = _instructions(toolchain, _NATIVE)
-    if missing := sorted(wanted - (wanted if here is None else here)):
+    needed = {one for one in wanted if not one.startswith("AMX")}
+    if missing := sorted(needed - (wanted if here is None else here)):
         raise TargetError(
             f"target {target}: this machine's CPU has no {', '.join(missing)}, which {cpu} has; "
             "kernels are compiled for this machine: leave -mcpu out, or name a CPU that has less"

@@ -1,129 +1,167 @@
-// Convolutions NCHW of 8-bit integers: implicit GEMM with pixels along the lanes of vectors, four terms of a sum in a word.
-// A task multiplies BLOCK filters by a panel of PIXELS pixels, in which the bytes that a filter reads stand in its order:
-// [K / 4][PIXELS][4]. So weights are read as they are, a word for all pixels. Images are padded first, in a copy.
-#define K (CI * KH * KW)
-#define STEPS ((K + 3) / 4)
-#define PIXELS (VECTORS * LANES)
-#define OUT_PIXELS (OH * OW)
-#define PADDED (PAD_TOP || PAD_LEFT || IN_H != H || IN_W != W)
-// The offset of what is added to the data so that 0 stands for nothing.
-#define SHIFTED (DATA_ZERO + (DATA_SIGNED ? 128 : 0))
+// Convolutions NCHW of 8-bit integers. Images are arranged in words first (int8_words.h), so that filters read vectors of
+// pixels in place: im2col is not needed. Those are numbered along padded rows, whose ends are computed and not stored.
+// Filters are in blocks of 16, [blocks][PARTS][TAPS][16][WORDS][4]: each step multiplies WORDS words of each.
+// What of the `count` pixels of a panel are neighbours of the result.
+INLINED int pieces_of(int line, int first, int count, Piece* piece) {
+  if (BY_COLUMNS || PITCH == OW) {
+    piece[0] = (Piece){0, count, line * OW + first};
+    return 1;
+  }
+  int pieces = 0;
+  for (int at = 0, row = first / PITCH, x = first % PITCH; at < count; x = 0, ++row) {
+    const int run = SMALLER(count - at, PITCH - x), stored = SMALLER(run, OW - x);
+    if (stored > 0) piece[pieces++] = (Piece){at, stored, row * OW + x};
+    at += run;
+  }
+  return pieces;
+}
 
-// Copies images with the padding around them.
-static void pad(const data_t* restrict from, data_t* restrict to) {
-#pragma omp parallel for if ((size_t)N * GROUPS * CI * IN_H * IN_W > 65536)
-  for (int plane = 0; plane < N * GROUPS * CI; ++plane) {
-    data_t* rows = to + (size_t)plane * IN_H * IN_W;
-    memset(rows, DATA_ZERO, (size_t)IN_H * IN_W);
-    for (int y = 0; y < SMALLER(H, IN_H - PAD_TOP); ++y)
-      memcpy(rows + (y + PAD_TOP) * IN_W + PAD_LEFT, from + ((size_t)plane * H + y) * W, SMALLER(W, IN_W - PAD_LEFT));
+// Filters and what follows their sums, from a first one on, and where results go.
+typedef struct {
+  const int8_t* weight;
+  const int32_t* sums;
+  const float *scale, *shift;
+  const uint8_t* residual;
+  out_t* out;
+} Filters;
+
+INLINED void store_filters(
+    const words* sum, const size_t pitch, const int vectors, const int filters, const Filters all, const Piece* piece, int pieces) {
+  for (int r = 0; r < filters; ++r) {
+    words made[VECTORS], other[VECTORS];
+#if RESIDUAL
+    load_residual(all.residual + (size_t)r * OUT_PIXELS, other, vectors, piece, pieces);
+#else
+    memset(other, 0, sizeof other);
+#endif
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v)
+      made[v] = ended(sum[r * pitch + v] - SHIFTED * all.sums[r], all.scale[r], all.shift[r], other[v]);
+    store_results(all.out + (size_t)r * OUT_PIXELS, made, vectors, piece, pieces);
   }
 }
 
-// Copies what one element of a filter reads for `count` pixels from the one at (y, x) on.
-INLINED void gather(const data_t* restrict from, int y, int x, int count, uint8_t* restrict to) {
-  for (int at = 0; at < count;) {
-    const int run = SMALLER(OW - x, count - at);
-    const data_t* row = from + (size_t)y * STRIDE_H * IN_W + x * STRIDE_W;
-    for (int i = 0; i < run; ++i) to[at + i] = (uint8_t)row[i * STRIDE_W];
-    at += run, x = 0, ++y;
-  }
-}
-
-// Fills a panel with what filters of a group read for `count` pixels from the first one on.
-static void pack(const data_t* restrict image, int first, int count, words* restrict panel) {
-  uint8_t rows[4][PIXELS] __attribute__((aligned(64)));
-  memset(rows, 0, sizeof rows);
-  const int y = first / OW, x = first % OW;
-  int c = 0, ky = 0, kx = 0;
-  for (int step = 0; step < STEPS; ++step, panel += VECTORS) {
-    for (int i = 0; i < 4 && 4 * step + i < K; ++i) {
-      const data_t* from = image + ((size_t)c * IN_H + ky * HOLE_H) * IN_W + kx * HOLE_W;
-      gather(from, y, x, count, rows[i]);
-      if (++kx == KW) {
-        kx = 0;
-        if (++ky == KH) ky = 0, ++c;
+// Multiplies half a block of filters by a panel.
+INLINED void tile(const int vectors, const Filters all, int filters, const packed_t* from, const Piece* piece, int pieces) {
+  words sum[HALF][VECTORS];
+#pragma GCC unroll 8
+  for (int r = 0; r < HALF; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) sum[r][v] = (words){0};
+  const int8_t* weight = all.weight;
+  for (int part = 0; part < PARTS; ++part)
+    for (int tap = 0; tap < TAPS; ++tap, weight += STEP_BYTES) {
+      const packed_t* at = from + (size_t)part * WORDS * APART + TAP_OFFSET(tap);
+      for (int w = 0; w < WORDS; ++w) {
+        words left[VECTORS];
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; ++v) left[v] = *(const words*)(at + (size_t)w * APART + v * LANES);
+#pragma GCC unroll 8
+        for (int r = 0; r < HALF; ++r) {
+          const words right = every(*(const word*)(weight + (r * WORDS + w) * 4));
+#pragma GCC unroll 4
+          for (int v = 0; v < vectors; ++v) sum[r][v] = dot(sum[r][v], left[v], right);
+        }
       }
     }
-    uint32_t* to = (uint32_t*)panel;
-    for (int p = 0; p < PIXELS; ++p)
-      to[p] = (rows[0][p] | (uint32_t)rows[1][p] << 8 | (uint32_t)rows[2][p] << 16 | (uint32_t)rows[3][p] << 24) ^
-              (uint32_t)FLIPPED;
+  store_filters(&sum[0][0], VECTORS, vectors, filters, all, piece, pieces);
+}
+
+INLINED Filters moved(Filters all, int by) {
+  const size_t rows = (size_t)by * OUT_PIXELS;
+  return (Filters){all.weight, all.sums + by, all.scale + by, all.shift + by, RESIDUAL ? all.residual + rows : NULL, all.out + rows};
+}
+
+// Multiplies at most two blocks of filters by the `count` pixels of a panel.
+static void panel_of(
+    const Filters all, const int filters, const packed_t* from, int count, const Piece* piece, int pieces, int by_tiles) {
+#if HAS_TILES
+  if (by_tiles) {
+    words sums[2 * TALL][VECTORS] __attribute__((aligned(64)));
+#define MULTIPLY(height, wide)                                                                  \
+  {                                                                                             \
+    multiply_tiles(height, wide, all.weight, BLOCK_BYTES, from, (int32_t*)sums);                \
+    store_filters(&sums[0][0], VECTORS, wide, SMALLER(filters, height * TALL), all, piece, pieces); \
+  }
+    if (filters > TALL && count > LANES) MULTIPLY(2, 2)
+    else if (filters > TALL) MULTIPLY(2, 1)
+    else if (count > LANES) MULTIPLY(1, 2)
+    else MULTIPLY(1, 1)
+#undef MULTIPLY
+    return;
+  }
+#endif
+  (void)by_tiles;
+  for (int f = 0; f < filters; f += HALF) {
+    Filters half = moved(all, f);
+    half.weight += f / TALL * BLOCK_BYTES + f % TALL * WORDS * 4;
+    const int held = SMALLER(HALF, filters - f);
+    if (VECTORS > 2 && count <= 2 * LANES && count > LANES) tile(2, half, held, from, piece, pieces);
+    else if (VECTORS > 1 && count <= LANES) tile(1, half, held, from, piece, pieces);
+    else tile(VECTORS, half, held, from, piece, pieces);
   }
 }
 
-// Multiplies `height` filters by a panel, of which `count` pixels exist.
-INLINED void tile(
-    const int height, const int vectors, const int8_t* restrict weight, const words* restrict panel,
-    const int32_t* restrict sums, const float* restrict scale, const float* restrict shift, out_t* restrict out, int count) {
-  words sum[ROWS][VECTORS];
-#pragma GCC unroll 16
-  for (int r = 0; r < height; ++r)
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v) sum[r][v] = every(-SHIFTED * sums[r]);
-  for (int step = 0; step < K / 4; ++step) {
-    words left[VECTORS];
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v) left[v] = panel[step * VECTORS + v];
-#pragma GCC unroll 16
-    for (int r = 0; r < height; ++r) {
-      const words right = every(*(const word*)(weight + (size_t)r * K + 4 * step));
-#pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) sum[r][v] = dot(sum[r][v], left[v], right);
-    }
-  }
-  if (K % 4)
-#pragma GCC unroll 16
-    for (int r = 0; r < height; ++r) {
-      int32_t last = 0;
-      memcpy(&last, weight + (size_t)r * K + K / 4 * 4, K % 4);
-#pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) sum[r][v] = dot(sum[r][v], panel[K / 4 * VECTORS + v], every(last));
-    }
-#pragma GCC unroll 16
-  for (int r = 0; r < height; ++r) {
-    int32_t whole[PIXELS] __attribute__((aligned(64)));
-    out_t made[PIXELS] __attribute__((aligned(64)));
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v) *(words*)(whole + v * LANES) = sum[r][v];
-    for (int p = 0; p < vectors * LANES; ++p) made[p] = finished(whole[p], scale[r], shift[r]);
-    memcpy(out + (size_t)r * OUT_PIXELS, made, count * sizeof(out_t));
-  }
+#if !PACKED
+// Packs filters as they are multiplied.
+static void pack_filters(const int8_t* restrict weight, int8_t* restrict to) {
+  for (int block = 0; block < GROUPS * BLOCKS; ++block)
+    for (int part = 0; part < PARTS; ++part)
+      for (int tap = 0; tap < TAPS; ++tap)
+        for (int r = 0; r < TALL; ++r)
+          for (int w = 0; w < WORDS; ++w)
+            for (int i = 0; i < 4; ++i) {
+              const int f = block % BLOCKS * TALL + r, k = part * WORDS + w;
+              const int c = BY_COLUMNS ? k / QUARTERS % CI : 4 * k + i;
+              const int ky = BY_COLUMNS ? k / (QUARTERS * CI) : tap / KW;
+              const int kx = BY_COLUMNS ? k % QUARTERS * 4 + i : tap % KW;
+              const int there = f < CO && c < CI && ky < KH && kx < KW;
+              const size_t filter = (size_t)block / BLOCKS * CO + f;
+              *to++ = there ? weight[((filter * CI + c) * KH + ky) * KW + kx] : 0;
+            }
 }
-
-INLINED void rows_of(
-    const int vectors, int begin, int end, const int8_t* restrict weight, const words* restrict panel,
-    const int32_t* restrict sums, const float* restrict scale, const float* restrict shift, out_t* restrict out, int count) {
-  int f = begin;
-#define TILE(height) \
-  tile(height, vectors, weight + (size_t)f * K, panel, sums + f, scale + f, shift + f, out + (size_t)f * OUT_PIXELS, count)
-  for (; f + ROWS <= end; f += ROWS) TILE(ROWS);
-  for (; f < end; ++f) TILE(1);
-#undef TILE
-}
+#endif
 
 void conv2d_int8(
     const data_t* restrict data, const int8_t* restrict weight, const int32_t* restrict sums, const float* restrict scale,
-    const float* restrict shift, data_t* restrict padded, out_t* restrict out) {
-  if (PADDED) pad(data, padded);
-  const data_t* images = PADDED ? padded : data;
-#pragma omp parallel if ((size_t)N * GROUPS * CO * OUT_PIXELS * K > 1000000)
+    const float* restrict shift, const uint8_t* restrict residual, packed_t* restrict arranged, int8_t* restrict packed,
+    out_t* restrict out) {
+#if !PACKED
+  pack_filters(weight, packed);
+  weight = packed;
+#endif
+  (void)packed;
+  arrange_all(data, arranged);
+  int by_tiles = 0;
+#if HAS_TILES
+  by_tiles = may_use_tiles();
+#endif
+#pragma omp parallel if ((size_t)N * GROUPS * CO * OUT_PIXELS * CI * KH * KW > 1000000)
   {
-    words* panel = aligned_alloc(64, (size_t)STEPS * VECTORS * 64);
+#if HAS_TILES
+    if (by_tiles) begin_tiles();
+#endif
 #pragma omp for collapse(3) schedule(dynamic)
     for (int image = 0; image < N * GROUPS; ++image)
-      for (int first = 0; first < OUT_PIXELS; first += PIXELS)
+      for (int begin = 0; begin < PANELS; begin += SPAN)
         for (int block = 0; block < CO; block += BLOCK) {
-          const int count = SMALLER(PIXELS, OUT_PIXELS - first), own = image % GROUPS * CO;
-          pack(images + (size_t)image * CI * IN_H * IN_W, first, count, panel);
-          const int8_t* filters = weight + (size_t)own * K;
-          out_t* to = out + (size_t)image * CO * OUT_PIXELS + first;
-          const int end = SMALLER(block + BLOCK, CO);
-#define ROWS_OF(vectors) \
-  rows_of(vectors, block, end, filters, panel, sums + own, scale + own, shift + own, to, count)
-          if (VECTORS > 1 && count <= LANES) ROWS_OF(1);
-          else ROWS_OF(VECTORS);
+          const int group = image % GROUPS, own = group * CO;
+          for (int f = block; f < SMALLER(block + BLOCK, CO); f += 2 * TALL)
+            for (int panel = begin; panel < SMALLER(begin + SPAN, PANELS); ++panel) {
+              const int line = panel / LINE_PANELS, first = panel % LINE_PANELS * PIXELS;
+              const int count = SMALLER(PIXELS, LENGTH - first);
+              Piece piece[PIXELS];
+              const int pieces = pieces_of(line, first, count, piece);
+              const size_t rows = ((size_t)image * CO + f) * OUT_PIXELS;
+              const Filters all = {weight + (group * BLOCKS + f / TALL) * BLOCK_BYTES, sums + own + f, scale + own + f,
+                                   shift + own + f, RESIDUAL ? residual + rows : NULL, out + rows};
+              const packed_t* from = arranged + image * IMAGE_WORDS + line * LINE_STEP + first;
+              const int filters = SMALLER(SMALLER(2 * TALL, CO - f), block + BLOCK - f);
+              panel_of(all, filters, from, count, piece, pieces, by_tiles);
+            }
         }
-    free(panel);
+#if HAS_TILES
+    if (by_tiles) end_tiles();
+#endif
   }
 }

@@ -33,9 +33,11 @@ CASES = {
         [(ops.Conv2d(groups=2, **NHWC), (1, 9, 9, 6), (3, 3, 3, 4), "float16")]),
     "conv2d_int8.cpu": (
         [(ops.QuantisedConv2d(padding=(1,)), ("uint8", 1, 16, 9, 9), ("int8", 16, 16, 3, 3),
+          ("int32", 16), (16,), (16,)),
+         (ops.QuantisedConv2d(groups=16), ("uint8", 1, 16, 9, 9), ("int8", 16, 1, 3, 3),
           ("int32", 16), (16,), (16,))],
-        [(ops.QuantisedConv2d(groups=16), ("uint8", 1, 16, 9, 9), ("int8", 16, 1, 3, 3),
-          ("int32", 16), (16,), (16,))]),
+        [(ops.QuantisedConv2d(), ("uint8", 1, 2**17, 1, 1), ("int8", 2, 2**17, 1, 1),
+          ("int32", 2), (2,), (2,))]),
     "gemm_int8.cpu": (
         [(ops.QuantisedDense(), ("int8", 3, 64), ("int8", 32, 64), ("int32", 32), (32,), (32,))],
         [(ops.QuantisedDense(), ("int8", 3, 2**17), ("int8", 2, 2**17), ("int32", 2), (2,),
