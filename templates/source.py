@@ -166,12 +166,12 @@ def conv2d_nchw_cpu(
     n: int, h: int, w: int, co: int, ci: int, kh: int, kw: int,
     stride: Extents = 1, padding: Extents = 0, bias: bool = False, relu: bool = False,
     residual: bool = False, affine: bool = False, kept: bool = False,
-    shift: bool = False, dilation: Extents = 1, groups: int = 1,
+    shift: bool = False, dilation: Extents = 1, groups: int = 1, activation: str = "none",
 ) -> SourceKernel:  # fmt: skip
-    """Convolve as ``conv2d_nchw.cuda`` does, on a CPU; of activations there is the ReLU."""
+    """Convolve as ``conv2d_nchw.cuda`` does, on a CPU."""
     shape = Conv2d(
         n, h, w, co, ci, kh, kw, two(OWNER, stride), four(OWNER, padding), bias, relu, residual,
-        affine, two(OWNER, dilation), groups, kept=kept, shift=shift,
+        affine, two(OWNER, dilation), groups, activation, kept, shift,
     )  # fmt: skip
     return tunable(conv2d_cpu, shape, "llvm")
 

@@ -61,7 +61,7 @@ def depthwise_conv2d_cpu(
     stride: Extents = 1, padding: Extents = 0, bias: bool = False, activation: str = "none",
     residual: bool = False, affine: bool = False, dilation: Extents = 1, layout: str = "NCHW",
 ) -> SourceKernel:  # fmt: skip
-    """Convolve as ``depthwise_conv2d.cuda`` does, on a CPU: NCHW, and no SiLU or GELU."""
+    """Convolve as ``depthwise_conv2d.cuda`` does, on a CPU: NCHW."""
     epilogue = Epilogue(bias, residual, affine, activation)
     moves = stride, padding, dilation
     shape = _depthwise(n, h, w, channels, multiplier, (kh, kw), moves, epilogue, layout)

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from autotune import SourceKernel, call, workspace
 
 from .. import common
+from ..cpu_function import following
 from .conv2d_cpu_space import STREAMED, is_ahead, is_whole, pitch
 from .conv2d_cpu_space import candidates as candidates
 from .conv2d_cpu_space import violation as violation
@@ -89,13 +90,15 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
     filters = shape.groups * common.ceil_div(s.co, width) * width
     packed = [workspace("ahead", (filters, s.ci * s.taps))]
     given = packed if ahead else []
+    last = following(shape.epilogue.activation, ("none", "relu"))
     return SourceKernel(
         "conv2d_nchw",
-        common.text("vectors.h", *parts),
-        defines=extents,
+        "\n".join((common.text("vectors.h"), last.before, common.text(*parts))),
+        defines={**extents, **last.defines},
         args=shape.arguments(),
         calls=[call("conv2d_nchw", [*names, *(each.name for each in given)])],
         workspace=given,
         reference=shape.reference(),
+        flags=last.flags,
         language="c",
     )

@@ -14,10 +14,12 @@ from autotune import SourceKernel, Target, call
 from autotune.errors import TemplateError
 
 from .. import common, cpu_tiles
+from ..cpu_function import following
 from .window_shape import KINDS, Depthwise, Pool
 
 Shape = Depthwise | Pool
-ACTIVATIONS = ("none", "relu", "relu6")
+# What the kernel does with sums in registers; other activations follow a task.
+_OWN = ("none", "relu", "relu6")
 # Bytes of the planes of a task: untuned, a part of L1, and at most.
 _NEAR, _MOST = 18 << 10, 1 << 21
 # Untuned: floats of a vector that are nearly always best, and rows that are computed together
@@ -34,11 +36,6 @@ def check(shape: Shape) -> None:
     """Raise `TemplateError` for what the kernel does not compute."""
     if shape.layout != "NCHW":
         raise TemplateError(f"{shape.owner}: layout must be NCHW on a CPU, got {shape.layout!r}")
-    if shape.epilogue.activation not in ACTIVATIONS:
-        raise TemplateError(
-            f"{shape.owner}: activation must be one of {', '.join(ACTIVATIONS)} on a CPU, got "
-            f"{shape.epilogue.activation!r}"
-        )
 
 
 def candidates(shape: Shape) -> dict[str, list[int]]:
@@ -133,17 +130,25 @@ def kernel(shape: Shape, choice: Mapping[str, int]) -> SourceKernel:
         kh=kh, kw=kw, sy=sy, sx=sx, dy=dy, dx=dx, py=s.window.padding[0], px=s.window.padding[1],
         operation=operation, count_padding=isinstance(s, Pool) and s.count_padding,
         bias=epilogue.bias, residual=epilogue.residual, affine=epilogue.affine,
-        activation=ACTIVATIONS.index(epilogue.activation), **knobs,
+        activation=_OWN.index(epilogue.activation) if epilogue.activation in _OWN else 0, **knobs,
     )  # fmt: skip
+    last = following(epilogue.activation, _OWN)
     # Operands that are not there are never read; the data are passed instead.
     here = {each.name for each in s.arguments()}
     names = ["data", "weight", "bias", "residual", "scale", "shift", "out"]
     return SourceKernel(
         "windows",
-        common.text("shuffle.h", "windows.h", "windows.c" if copied else "windows_direct.c"),
-        defines=extents,
+        "\n".join(
+            (
+                common.text("shuffle.h", "windows.h"),
+                last.before,
+                common.text("windows.c" if copied else "windows_direct.c"),
+            )
+        ),
+        defines={**extents, **last.defines},
         args=s.arguments(),
         calls=[call("windows", [each if each in here else "data" for each in names])],
         reference=s.reference(),
+        flags=last.flags,
         language="c",
     )

@@ -58,7 +58,13 @@ def kernel(shape: Elementwise, choice: Mapping[str, int]) -> SourceKernel:
     functions = vector_math.text_of(("select_f32", *vector_math.HELPERS))
     return SourceKernel(
         "elementwise",
-        "\n".join((common.text("vector_width.h"), functions, common.text("elementwise.c"))),
+        "\n".join(
+            (
+                common.text("vector_width.h"),
+                functions,
+                common.text("scalar_functions.h", "elementwise.c"),
+            )
+        ),
         defines=knobs,
         args=shape.arguments(),
         reference=shape.reference(),

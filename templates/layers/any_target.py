@@ -25,6 +25,7 @@ from . import products as products  # enters itself
 from . import quantised as quantised  # enters itself
 from . import rows as rows  # enters itself
 from . import winograd as winograd  # enters itself, before what is slower
+from .cuda import ACTIVATIONS as EVERY_ACTIVATION
 from .cuda import (
     FLOAT32,
     FLOATS,
@@ -54,7 +55,7 @@ def _extents(layer: Layer) -> tuple[Any, ...]:
     return n, h, w, co, ci, kh, kw, op.steps, padding_of(op.sides)
 
 
-@implements("nn.conv2d", "cpu", "conv2d_nchw.cpu", layouts=["NCHW"], dtypes=FLOAT32, keeps=True)
+@implements("nn.conv2d", "cpu", "conv2d_nchw.cpu", ["NCHW"], FLOAT32, EVERY_ACTIVATION, keeps=True)
 def conv2d_nchw_cpu(layer: Layer) -> Offer | None:
     """Offer the C kernel for all but depthwise convolutions, with their epilogue."""
     op, epilogue = layer.op, layer.epilogue
@@ -65,9 +66,10 @@ def conv2d_nchw_cpu(layer: Layer) -> Offer | None:
         return None
     args: tuple[Any, ...] = (*_extents(layer), epilogue.bias is not None, epilogue.relu)
     follows = (epilogue.residual is not None, epilogue.scale is not None)
-    beyond: tuple[Any, ...] = (epilogue.kept, epilogue.shifts, op.holes, op.groups)
+    other = "none" if epilogue.relu else epilogue.activation
+    beyond: tuple[Any, ...] = (epilogue.kept, epilogue.shifts, op.holes, op.groups, other)
     # What has its default at the end is left out: so do scripts, and records name arguments.
-    rest, usual = [*follows, *beyond], [False, False, False, False, (1, 1), 1]
+    rest, usual = [*follows, *beyond], [False, False, False, False, (1, 1), 1, "none"]
     while rest and rest[-1] == usual[len(rest) - 1]:
         rest.pop()
     # A residual and an affine map are named together.

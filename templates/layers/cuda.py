@@ -12,7 +12,6 @@ from autotune.graph import Value, ops
 from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
 
-from ..convolutions.window_cpu import ACTIVATIONS as CPU_ACTIVATIONS
 from ..data_movement.take_cuda import INDICES, TakeRows
 from ..data_movement.transpose_shape import ELEMENT_BYTES, Transpose
 from ..epilogue import ACTIVATIONS as NAMED
@@ -23,7 +22,7 @@ FLOAT32 = ("float32",)
 FLOATS = ("float32", "float16", "bfloat16")
 IMAGES = ("NCHW", "NHWC")
 VOLUMES = ("NCDHW", "NDHWC")
-# Of all kernels for a GPU that have an epilogue.
+# Of all kernels for a GPU that have an epilogue, and of convolutions on a CPU.
 ACTIVATIONS = (*NAMED, "expression")
 
 
@@ -193,8 +192,7 @@ def enter_windows(kind: str, layouts: tuple[str, ...]) -> None:
     """Register the templates of depthwise convolution and pooling for a kind of target."""
     name, dtypes = f"depthwise_conv2d.{kind}", FLOATS if kind == "cuda" else FLOAT32
     matcher = partial(depthwise_conv2d, name)
-    activations = ACTIVATIONS if kind == "cuda" else CPU_ACTIVATIONS
-    implements("nn.conv2d", kind, name, layouts, dtypes, activations)(matcher)
+    implements("nn.conv2d", kind, name, layouts, dtypes, ACTIVATIONS)(matcher)
     # Networks have no averages of integers, and no sums that are wider than what is convolved.
     integers = ("int8",) if kind == "cuda" else ()
     for operator, more in (("nn.max_pool2d", integers), ("nn.avg_pool2d", ())):

@@ -279,6 +279,7 @@ static void task(
       }
     }
   }
+  follow_rows(out + (size_t)m0 * PIXELS + line * OW, end - m0, PIXELS, lines * OW);
 }
 
 // The transposed filters of the group of an image, which are padded to whole blocks.

@@ -209,6 +209,9 @@ static void task(
              epilogue_at(epilogue, m0 + m, PANEL_PIXELS));
     }
   }
+  const int after = span.panel + span.panels, end = after == ALL_PANELS ? PIXELS : PIXEL_OF(after);
+  follow_rows(out + (size_t)m0 * PIXELS + span.first, rows, PIXELS, end - span.first);
+  (void)end;
 }
 
 // Epilogue operands that the kernel does not have are never read.

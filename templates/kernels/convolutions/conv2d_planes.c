@@ -60,6 +60,7 @@ static void task(
             epilogue_at(epilogue, m0 + m, line * OW), at + WIDTH >= sums, NULL, NULL);
       }
   }
+  follow_rows(out + (size_t)m0 * PIXELS + line * OW, rows, PIXELS, lines * OW);
 }
 
 // Epilogue operands that the kernel does not have are never read.

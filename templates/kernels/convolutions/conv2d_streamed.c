@@ -112,6 +112,7 @@ static void task(
     const int count = i + 1 < chunks ? SMALLER(CHUNK, CI - below * CHUNK) * LINE_VECTORS : 0;
     next = cursor_at(image, line + (i + 1) / PARTS, below, buffers[(i + 1) % 2]);
     line_of(i % PARTS, count, weight, buffers[i % 2], out + y * OW, epilogue_at(epilogue, 0, y * OW), &next);
+    if (i % PARTS == PARTS - 1) follow_rows(out + y * OW, CO, LDC, OW);
   }
 }
 

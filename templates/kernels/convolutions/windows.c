@@ -120,7 +120,7 @@ INLINED void compute_rows(
           const int phase = i * DY % SY * SX + j * DX % SX;
           const vec input = *(const vec*)(planes + phase * PLANE + (y + r) * PITCH + j * DX / SX + at);
           if (OPERATION == 0) sum[l] += input * filter[i * KW + j];
-          if (OPERATION == 1) sum[l] = larger(input, sum[l]);
+          if (OPERATION == 1) sum[l] = larger_of(input, sum[l]);
           if (OPERATION == 2) sum[l] += input;
         }
       }
@@ -163,6 +163,7 @@ void windows(
           else compute_rows(1, to, other, taps, line, y, first, factor, last);
           y += some;
         }
+        follow_rows(out + plane, 1, 0, (long)lines * OW);
       }
     }
 }

@@ -18,7 +18,7 @@
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int bits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
-static inline vec larger(vec a, vec b) {
+static inline vec larger_of(vec a, vec b) {
   const bits first = a > b;
   return (vec)((first & (bits)a) | (~first & (bits)b));
 }
@@ -35,7 +35,7 @@ static inline vec apply_epilogue(vec sum, float bias, float scale, float shift, 
   if (RESIDUAL) sum += residual;
   if (AFFINE) sum = sum * scale + shift;
   if (ACTIVATION) sum = (vec)((bits)sum & ~(sum < 0.0f));
-  if (ACTIVATION == 2) sum = -larger((vec){0} - 6.0f, -sum);  // NaN where the sum is
+  if (ACTIVATION == 2) sum = -larger_of((vec){0} - 6.0f, -sum);  // NaN where the sum is
   return sum;
 }
 

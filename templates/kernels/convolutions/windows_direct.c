@@ -79,7 +79,7 @@ INLINED void compute_vectors(
         const int l = (r - i * DY) / SY;
         if (r < i * DY || (r - i * DY) % SY || l >= lines) continue;
         if (OPERATION == 0) sum[l] += input * plane->taps[i * KW + j];
-        if (OPERATION == 1) sum[l] = larger(input, sum[l]);
+        if (OPERATION == 1) sum[l] = larger_of(input, sum[l]);
         if (OPERATION == 2) sum[l] += input;
       }
     }
@@ -126,6 +126,7 @@ void windows(
         const float* other = residual + RESIDUAL * to;
         if (REMAINDER && y + GROUP > OH) compute_rows(REMAINDER, &plane, y, other, out + to);
         else compute_rows(GROUP, &plane, y, other, out + to);
+        follow_rows(out + to, 1, 0, (long)SMALLER(GROUP, OH - y) * OW);
       }
     }
 }

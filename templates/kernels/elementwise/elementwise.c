@@ -9,15 +9,6 @@
 #define LINE 16
 #define IS_FAR (SIZE > 1 << 17)
 
-#define INLINED static inline __attribute__((always_inline))
-
-INLINED float rsqrt(float v) { return 1.0f / sqrtf(v); }
-// Results are NaN where an operand is.
-INLINED float relu(float v) { return select_f32(v < 0.0f, 0.0f, v); }
-INLINED float larger(float a, float b) { return select_f32((a > b) | (a != a), a, b); }
-INLINED float smaller(float a, float b) { return select_f32((a < b) | (a != a), a, b); }
-INLINED float gelu(float v) { return 0.5f * v * (1.0f + erf_f32(v * 0.70710678f)); }
-
 // log and exp by fewer operations, of numbers for which these suffice: log of what is neither denormal nor special, exp
 // of -104 to 104. Others make `largest` at least RARE, and their block is computed again, before any of it is written: the
 // result may be in the place of an operand.

@@ -81,7 +81,7 @@ def test_what_a_cpu_does_not_compute_of_windows_is_said():
     with pytest.raises(TemplateError, match="layout must be NCHW on a CPU"):
         create("pool2d.cpu", ("max", 1, 8, 8, 4, 3, 2, 1, 1, False, "NHWC"), "llvm")
     with pytest.raises(TemplateError, match="activation must be one of none, relu, relu6"):
-        create("depthwise_conv2d.cpu", (1, 8, 8, 4, 1, 3, 3, 1, 1, False, "silu"), "llvm")
+        create("depthwise_conv2d.cpu", (1, 8, 8, 4, 1, 3, 3, 1, 1, False, "swish"), "llvm")
 
 
 # (size, taps, stride, padding, lines, lanes); of the last some lines end a float less before the
