@@ -49,8 +49,9 @@ def _conv2d_cpu(layer: Layer, residual: tuple[Any, ...] = ()) -> Offer | None:
         n, h, w, filters, ci, kh, kw, plain.steps, padding_of(plain.sides),
         plain.holes, op.groups, *end.args,
     )  # fmt: skip
+    (sy, sx), (tall, wide), (dy, dx) = plain.steps, plain.sides, plain.holes
     shape = IntegerConv2d(
-        n, h, w, filters, ci, kh, kw, plain.steps, plain.sides, plain.holes, op.groups, end
+        n, h, w, filters, ci, kh, kw, (sy, sx), (tall, wide), (dy, dx), op.groups, end
     )
     if shape.is_depthwise and residual:
         return None
