@@ -43,6 +43,7 @@ def affine(value):
 
 
 EPILOGUES = {
+    "bias-tanh": lambda x: apply(ops.Tanh(), apply(ops.Add(), x, vector(x))),
     "bias-relu": lambda x: apply(ops.Relu(), apply(ops.Add(), vector(x), x)),
     "residual": lambda x: apply(ops.Add(), like(x), x),
     "bias-residual-relu": lambda x: apply(
@@ -51,7 +52,6 @@ EPILOGUES = {
 }  # fmt: skip
 OTHERS = {
     "two-residuals": lambda x: apply(ops.Add(), apply(ops.Add(), x, like(x)), like(x, "b")),
-    "tanh": lambda x: apply(ops.Tanh(), apply(ops.Add(), x, vector(x))),
     "column": lambda x: apply(ops.Add(), x, constant(1, 1, 1, x.shape[3])),
 }
 
