@@ -100,7 +100,7 @@ def run(target: Target, trials: int, log: Path, seed: int) -> Comparison:
         AssertionError: the tuned kernel computes something else than the reference.
     """
     library: Any = importlib.import_module("autotune.templates.source")
-    kind = "cuda" if target.kind == "cuda" else "cpu"
+    kind = template_suffix(target)
     # Called as a user would: the dispatch context in force picks the configuration.
     template, name = getattr(library, f"conv2d_nchw_{kind}"), f"conv2d_nchw.{kind}"
     task = create(name, LAYER, target)
@@ -120,6 +120,11 @@ def run(target: Target, trials: int, log: Path, seed: int) -> Comparison:
     kernels[TUNED] = tuned
     timings, note = _compare(kernels, target, inputs)
     return Comparison(result, timings, error, note)
+
+
+def template_suffix(target: Target) -> str:
+    """Return how the names of the templates end that serve a target."""
+    return "cuda" if target.kind == "cuda" else "cpu"
 
 
 def _tune(task: Task, trials: int, log: Path, seed: int) -> TuneResult:

@@ -24,7 +24,7 @@ def won(comparison: demo.Comparison) -> str:
 
 def next_steps(target: Target, log: Path) -> str:
     """Return what can be done with the log: call the kernel, read it, see the trials."""
-    kind, command = "cuda" if target.kind == "cuda" else "cpu", program()
+    kind, command = demo.template_suffix(target), program()
     python = "" if command == "autotune" else f" that {Path(command).with_name('python')} runs"
     return f"""\
 The best configuration is in {log}. Use it in a program{python}:
