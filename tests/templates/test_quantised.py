@@ -71,6 +71,8 @@ def test_sums_of_remainders_are_exact(name, template, args):
         (1, 9, 11, 36, 70, 3, 3, 2, 1),
         # Neighbours of a row in words, and more channels than words have.
         (1, 9, 40, 5, 3, 7, 5, 2, 2, 1, 1, "uint8", 9),
+        # All that a filter meets is padding.
+        (1, 2, 1, 3, 3, 2, 2, (1, 10), (0, 5, 0, 0), 1, 1, "uint8", 7),
         # Depthwise: a vector and a part, two filters for each channel, a stride without shuffles.
         (1, 6, 19, 8, 4, 3, 3, 1, 1, 1, 4),
         (1, 9, 40, 3, 3, 5, 5, (1, 4), 2, (1, 2), 3, "uint8", 9),

@@ -89,7 +89,8 @@ def _joined(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value
         conv = reader.made_by(value, ops.QuantisedConv2d)
         if conv is None or type(conv.op) is not ops.QuantisedConv2d or value is other:
             continue
-        if conv.op.out_dtype != "float32" and reader.is_read_once(value):
+        same = conv.op.out_dtype != "float32" and conv.op.out_zero == op.zeros[0]
+        if same and reader.is_read_once(value):
             both = ops.QuantisedConv2dAdd.of(conv.op, op)
             made = reader.composed(both, *conv.inputs, other, origin=node.origin)
             if made is not None:

@@ -64,7 +64,9 @@ def whole_data(value: Value) -> Whole | None:
             return None
         assert isinstance(scale, Constant)
         assert isinstance(zero, Constant)
-        return None if zero.shape else Whole(q, scale.array, zero.array, 0)
+        if zero.shape or not scale.array > 0:  # steps would not keep the order
+            return None
+        return Whole(q, scale.array, zero.array, 0)
     if not moves(node.op):
         return None
     parts = [whole_data(each) for each in node.inputs]

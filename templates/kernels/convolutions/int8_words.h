@@ -86,7 +86,8 @@ static void arrange(const data_t* image, const data_t* end, int c, packed_t* to)
 static void arrange(const data_t* row, packed_t* to) {
   data_t line[LINE_BYTES] __attribute__((aligned(64)));
   memset(line, DATA_ZERO, sizeof line);
-  if (row) memcpy(line + PAD_LEFT, row, SMALLER(W, IN_W - PAD_LEFT));
+  // Strides may leave out all of a row.
+  if (row && IN_W > PAD_LEFT) memcpy(line + PAD_LEFT, row, SMALLER(W, IN_W - PAD_LEFT));
   for (int quarter = 0; quarter < QUARTERS; ++quarter, to += PITCH) {
     const data_t* from[4];
     for (int i = 0; i < 4; ++i) from[i] = line + (4 * quarter + i) * HOLE_W;
