@@ -300,3 +300,28 @@ def test_a_residual_becomes_the_end_of_a_convolution_where_a_kernel_computes_bot
     (made,) = compile_network(found, "c").instance()(IMAGE)
     np.testing.assert_allclose(made.numpy(), found.run(IMAGE)[0], atol=0.0501)
     assert joined_residuals(graph, lambda node: False).nodes == graph.nodes
+
+
+def test_maxima_of_steps_that_are_negative_stay_in_floats():
+    weights = {**COMMON, "minus": np.float32(-0.05), "f8": np.full((8, 8, 1, 1), -60, "int8")}
+    nodes = [
+        *OPERATORS[:2], node("DequantizeLinear", "p minus v", "d"),
+        node("MaxPool", "d", "m", kernel_shape=[2, 2]),
+        node("DequantizeLinear", "f8 ws wz", "f", axis=0), node("Conv", "m f", "c"),
+        node("QuantizeLinear", "c t v", "k"), node("DequantizeLinear", "k t v", "y"),
+    ]  # fmt: skip
+    graph = simplified(model_of(nodes, weights))
+    found = integer_layers(graph, lambda node: True)
+    np.testing.assert_allclose(found.run(IMAGE)[0], graph.run(IMAGE)[0], atol=0.0501)
+
+
+def test_a_sum_is_joined_to_no_convolution_of_which_it_takes_another_zero_point():
+    nodes = [
+        *OPERATORS[:2], node("DequantizeLinear", "p t z", "d"),
+        node("QLinearConv", "q s z w ws wz t z b", "o", pads=[1, 1, 1, 1], strides=[2, 2]),
+        node("DequantizeLinear", "o t v", "e"), node("Add", "d e", "a"),
+        node("QuantizeLinear", "a t v", "k"), node("DequantizeLinear", "k t v", "y"),
+    ]  # fmt: skip
+    graph = integer_layers(simplified(model_of(nodes, COMMON)), lambda node: True)
+    assert any(isinstance(each.op, ops.QuantisedAdd) for each in graph.nodes)
+    assert joined_residuals(graph, lambda node: True).nodes == graph.nodes
