@@ -32,3 +32,8 @@ def test_depthwise_layers_have_functions(copied, function):
     window = Window((3, 3), (1, 1), (1, 1, 1, 1))
     shape = Depthwise(1, 9, 11, 3, window, "NCHW", 2, Epilogue(True, activation=function))
     run_over_nan(shape, window_cpu, {"lanes": 8, "lines": 4, "copied": copied})
+
+
+def test_a_rectifier_may_be_named_as_an_activation():
+    shape = Conv2d(1, 3, 5, 4, 2, 1, 1, (1, 1), (0, 0), False, False, activation="relu")
+    run_over_nan(shape, conv2d_cpu, TILE | WAYS["panels"])
