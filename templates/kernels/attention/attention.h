@@ -151,9 +151,7 @@ struct Bias {
     for (int j = 0; j < TILE_K / 8; ++j)
 #pragma unroll
       for (int r = 0; r < 4; ++r) {
-        float more = WIDE ? __uint_as_float(word[j][r % (WIDE ? 4 : 2)]) : widened(word[j][r / 2] >> r % 2 * 16);
-        // The lowest numbers hide a key, and their powers of two must stay numbers where they hide all keys of a row.
-        if (more < -1e30f && more != SMALLEST) more = -1e30f;
+        const float more = WIDE ? __uint_as_float(word[j][r % (WIDE ? 4 : 2)]) : widened(word[j][r / 2] >> r % 2 * 16);
         score[j][r] = fmaf(score[j][r], SCALE, more);
       }
   }
@@ -175,7 +173,21 @@ struct Bias {
 #endif
   }
 };
+
+// Scores of a row of which a mask hides all keys are so low that their products with a factor differ by more than
+// exponents may: the largest is subtracted first, which is exact.
+__device__ __forceinline__ float base_of(float largest) { return largest; }
+__device__ __forceinline__ float exponent_of(float score, float base) { return (score - base) * SCALE_LOG2; }
+
+// The largest score of a partial result, times the factor: a number if it is one.
+__device__ __forceinline__ float scaled_most(float most) {
+  return (most == SMALLEST ? SMALLEST : fmaxf(most, -2e38f)) * SCALE_LOG2;
+}
 #else
+__device__ __forceinline__ float base_of(float largest) { return largest * SCALE_LOG2; }
+__device__ __forceinline__ float exponent_of(float score, float base) { return fmaf(score, SCALE_LOG2, -base); }
+__device__ __forceinline__ float scaled_most(float most) { return most * SCALE_LOG2; }
+
 #define BIAS_PARAMETER
 typedef float BIAS_ELEMENT;
 constexpr const BIAS_ELEMENT* bias = nullptr;
@@ -198,15 +210,15 @@ __device__ __forceinline__ void exponentials(
       largest = fmaxf(largest, fmaxf(score[j][half * 2], score[j][half * 2 + 1]));
     largest = largest_of_four(largest);
     // A row without a visible key so far has nothing to rescale.
-    const float base = largest == SMALLEST ? 0.0f : largest * SCALE_LOG2;
-    factor[half] = exp2_approx(fmaf(most[half], SCALE_LOG2, -base));
+    const float base = largest == SMALLEST ? 0.0f : base_of(largest);
+    factor[half] = exp2_approx(exponent_of(most[half], base));
     most[half] = largest;
     float sum = 0.0f;
 #pragma unroll
     for (int j = 0; j < TILE_K / 8; ++j)
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        const float power = exp2_approx(fmaf(score[j][half * 2 + r], SCALE_LOG2, -base));
+        const float power = exp2_approx(exponent_of(score[j][half * 2 + r], base));
         score[j][half * 2 + r] = power;
         sum += power;
       }
@@ -242,7 +254,7 @@ __device__ __forceinline__ void write_rows(
     for (int d = 0; d < D / 8; ++d)
       store_vector<2>(part + d * 8 + lane % 4 * 2, sums.out[d] + half * 2);
     if (lane % 4 == 0) {
-      part[D] = sums.most[half] * SCALE_LOG2;
+      part[D] = scaled_most(sums.most[half]);
       part[D + 1] = sum;
     }
 #else

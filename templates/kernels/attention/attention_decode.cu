@@ -98,7 +98,7 @@ __device__ __forceinline__ void store_partial(float* partial, const Sums& sums, 
             sums.out[d + 3][half * 2 + r]};
         store_vector<4>(to + d / 8 * 64 + lane % 4 * 16 + r * 8 + d % 8, four);
       }
-    if (lane % 4 == 0) to[DEEP] = sums.most[half] * SCALE_LOG2, to[DEEP + 1] = total;
+    if (lane % 4 == 0) to[DEEP] = scaled_most(sums.most[half]), to[DEEP + 1] = total;
   }
 }
 
