@@ -294,6 +294,8 @@ def chosen_by_data(scores, other=-1e30, turned=False):
 BIASED = {
     "a mask that is an input": (
         lambda s: add(s, variable(2, 1, 1, 5, name="mask")), (2, 1, 1, 5)),
+    "a mask for all heads of all batches": (
+        lambda s: add(s, variable(1, 1, 4, 5, name="mask")), (1, 1, 4, 5)),
     "a bias, which is scaled as scores are": (
         lambda s: times(add(constant(3, 4, 5), s), number(0.5)), (1, 3, 4, 5)),
     "keys of a window": (
@@ -345,7 +347,14 @@ def test_attention_with_a_bias_that_passes_take_apart_is_found_again(dtype):
     assert (node.op, node.inputs) == (ops.Attention(True, 0.3), (q, k, v, bias))
 
 
+def replaced(scores):
+    """Replace scores by 0, which hides none of them."""
+    seen = Constant.of(np.broadcast_to(np.tril(np.ones((4, 5), bool), 1), scores.shape))
+    return apply(ops.Where(), seen, scores, number(np.zeros(scores.shape)))
+
+
 NO_ATTENTION = {
+    "scores that are replaced by 0": lambda: bert(mask=replaced),
     "a negative factor": lambda: bert(lambda s: times(s, number(-1.0))),
     "weights that are read": lambda: (lambda w: (product(w, V, False), w))(
         softmax(product(Q, K, True))),

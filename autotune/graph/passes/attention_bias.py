@@ -134,8 +134,9 @@ def _of_heads(bias: Bias, outer: tuple[int, ...], origin: str) -> Value:
     value, lead, keys = bias.value, bias.scores[:-2], bias.scores[-1]
     given = (1,) * (len(bias.scores) - value.type.ndim) + value.shape
     queries = given[-2] if given[-1] == keys else bias.scores[-2]
-    own, shape = lead, tuple(outer)
-    for cut in range(len(lead) + 1):
+    alike = math.prod(given[:-2]) == 1
+    own, shape = (given[:-2], (1, 1)) if alike else (lead, tuple(outer))
+    for cut in () if alike else range(len(lead) + 1):
         parts = [(lead[:cut], given[:cut]), (lead[cut:], given[cut:-2])]
         whole = all(mine == wide or math.prod(mine) == 1 for wide, mine in parts)
         if math.prod(lead[:cut]) == outer[0] and whole:

@@ -160,7 +160,10 @@ def _masked(reader: GraphReader, value: Value) -> tuple[Value, bool] | None:
         condition, scores, other = chosen.inputs
         if not isinstance(condition, Constant) or not isinstance(other, Constant):
             return None
-        hidden = np.where(condition.array != 0, 0.0, other.array)
+        kept = condition.array != 0
+        if (other.array[~kept] > _HIDDEN).any():
+            return None  # scores that are replaced by others, such as 0, are not hidden
+        hidden = np.where(kept, 0.0, other.array)
     else:
         total = reader.made_by(value, ops.Add)
         pairs = (total.inputs, total.inputs[::-1]) if total else ()
