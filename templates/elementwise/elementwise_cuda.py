@@ -92,4 +92,4 @@ def default_choice(shape: Elementwise, target: Target) -> dict[str, int]:
     every = [{"threads": 256, "vec": vec, "unroll": unroll} for vec, unroll in works]
     valid = [one for one in every if violation(shape, one, target) is None]
     filling = (one for one in valid if shape.outputs > 512 * one["vec"] * one["unroll"] * count)
-    return next(filling, valid[-1])
+    return next(filling, every[-1])
