@@ -99,10 +99,8 @@ class Trees:
             margin: predictions of another model to start from.
 
         Raises:
-            TunerError: an unknown loss.
+            TunerError: an unknown loss, or no xgboost.
         """
-        import xgboost
-
         if loss not in _OBJECTIVE:
             raise TunerError(f"loss must be one of reg, rank, rank-binary; got {loss!r}")
         settings = settings or TreeSettings()
@@ -113,7 +111,7 @@ class Trees:
             matrix.set_base_margin(margin)
         # As `xgboost.train` does, less what it does for callbacks and for memory at the end: of a
         # few dozen rows that is a third of its time.
-        booster = xgboost.Booster(_parameters(loss, settings, seed), [matrix])
+        booster = _xgboost().Booster(_parameters(loss, settings, seed), [matrix])
         for number in range(settings.rounds):
             booster.update(matrix, number)
         return Trees(booster, settings.threads)
@@ -152,10 +150,20 @@ def _load() -> None:
         importlib.import_module("xgboost")
 
 
-def _matrix(rows: Rows, labels: Float | None, threads: int | None) -> Any:
-    import xgboost
+def _xgboost() -> Any:
+    """Return the package, or say how to install it: a source tree may be used without."""
+    try:
+        return importlib.import_module("xgboost")
+    except ImportError as error:
+        raise TunerError(
+            f"gradient boosted trees: xgboost cannot be imported ({error}); install it: "
+            "pip install xgboost-cpu (where there is none of that name: pip install xgboost), or "
+            "use a tuner without a model, such as GATuner"
+        ) from error
 
-    return xgboost.DMatrix(np.ascontiguousarray(rows), label=labels, nthread=threads or -1)
+
+def _matrix(rows: Rows, labels: Float | None, threads: int | None) -> Any:
+    return _xgboost().DMatrix(np.ascontiguousarray(rows), label=labels, nthread=threads or -1)
 
 
 def _labels(values: Float, loss: str) -> Float:

@@ -68,12 +68,13 @@ def precompiled(
     own = [*(_APART if apart else ()), *flags]
     with contextlib.suppress(OSError):
         folder = _folder(tuple(command), tuple(own))
-        if not _is_there(folder):
+        if not _is_there(folder, apart):
             _compiled[folder] += 1
             if _compiled[folder] <= _WITHOUT or timeout_s < _LEAST_S:
                 return []
             if not _made(folder, command, own, _PART * timeout_s):
                 return []
+            _looked_at.pop(folder, None)
         if not _fits(folder, apart):
             return []
         linked = [*_APART, "-Xlinker", str(folder / OBJECT)] if apart else []
@@ -89,8 +90,12 @@ def _folder(command: tuple[str, ...], flags: tuple[str, ...]) -> Path:
     return environment.cache_dir() / "emulator" / name
 
 
-def _is_there(folder: Path) -> bool:
-    return (folder / f"{HEADER}.gch").exists()
+def _is_there(folder: Path, apart: bool) -> bool:
+    return all((folder / name).exists() for name in _names(apart))
+
+
+def _names(apart: bool) -> tuple[str, ...]:
+    return (f"{HEADER}.gch", OBJECT) if apart else (f"{HEADER}.gch",)
 
 
 def _fits(folder: Path, apart: bool) -> bool:
@@ -134,7 +139,8 @@ def _made(folder: Path, command: Sequence[str], flags: Sequence[str], timeout_s:
     """Make it, unless another process does; return whether it is there."""
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _turn(folder) as own, tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-        if not own or _is_there(folder):
+        apart = set(_APART) <= set(flags)
+        if not own or _is_there(folder, apart):
             return own
         new = Path(temporary, "new")
         new.mkdir(mode=0o700)
@@ -142,7 +148,7 @@ def _made(folder: Path, command: Sequence[str], flags: Sequence[str], timeout_s:
         rules = Path(temporary, "rules")
         header = ["-x", "c++-header", "-MD", "-MF", str(rules)]
         made = {f"{HEADER}.gch": [*kept, *header]}
-        if set(_APART) <= set(flags):
+        if apart:
             plain = [flag for flag in kept if flag not in _APART]
             made[OBJECT] = [*_LINKED, *plain, "-O2", "-c", "-x", "c++"]
         until = time.monotonic() + timeout_s
@@ -157,6 +163,8 @@ def _made(folder: Path, command: Sequence[str], flags: Sequence[str], timeout_s:
         content = b"".join((new / name).read_bytes() for name in made)
         facts = {"read": _read_files(rules), "sum": zlib.crc32(content)}
         (new / "facts.json").write_text(json.dumps(facts))
+        # One of which a part is gone, as where old files are swept away, is made again.
+        shutil.rmtree(folder, ignore_errors=True)
         os.replace(new, folder)
     _forget_old(folder.parent)
     return True

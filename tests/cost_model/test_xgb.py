@@ -74,6 +74,13 @@ def test_an_unknown_loss_is_refused(data):
         Trees.fit(*data, loss="mse")
 
 
+def test_without_xgboost_the_error_says_what_to_install(data, monkeypatch):
+    rows, values = data
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    with pytest.raises(TunerError, match=r"xgboost cannot be imported .*pip install xgboost-cpu"):
+        Trees.fit(rows, values)
+
+
 def test_numpy_gets_its_threads_back():
     from autotune.cost_model import blas
 

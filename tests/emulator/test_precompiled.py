@@ -2,6 +2,8 @@
 
 import json
 import shutil
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -201,6 +203,21 @@ def test_one_that_may_not_fit_is_not_given_to_the_compiler(folder, harm):
     # Of another compiler, or of somebody else, or not one of ours.
     stay = (another_kind, others_may_write, others_may_write_the_object, object_gone)
     assert folder.exists() == (harm in stay)
+
+
+@pytest.mark.parametrize("part", [HEADER + ".gch", OBJECT])
+def test_one_of_which_a_part_is_gone_is_made_again(folder, monkeypatch, part):
+    def compiled(argv, *_, **__):
+        if "-MF" in argv:
+            Path(argv[argv.index("-MF") + 1]).write_text("header.h.gch:")
+        Path(argv[argv.index("-o") + 1]).write_bytes(b"gpch")
+        return SimpleNamespace(returncode=0)
+
+    assert asked()
+    (folder / part).unlink()
+    monkeypatch.setattr(precompiled, "run", compiled)
+    assert [asked() for _ in range(2)] == [[], []]
+    assert str(folder / OBJECT) in asked()
 
 
 def test_a_kernel_that_fails_with_it_is_compiled_without(folder, tmp_path):
