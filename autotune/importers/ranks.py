@@ -157,8 +157,9 @@ def written_along(
     )
     if not fits or tuple(shape) != updates.shape:
         raise GraphError(
-            f"{origin}: indices that depend on the data must have the shape of it but for the "
-            f"axis {axis}, {x.type}, got {index.type} for {updates.type}"
+            f"{origin}: indices that are inputs, and updates that are combined, must have the "
+            f"shape of the data, {x.type}, but for the axis {axis}; got indices {index.type} and "
+            f"updates {updates.type}"
         )
     for each in (x, index):
         _check(each, axis, origin)

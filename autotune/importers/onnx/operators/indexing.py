@@ -121,6 +121,13 @@ def _scattered(call: Call, data: Value, places: Array, updates: Value) -> Value:
     return call.apply(ops.Take(0), joined, call.as_value(order.reshape(data.shape)))
 
 
+def _check_known(call: Call, index: int, name: str, end: int) -> None:
+    """Refuse an input that is known and has numbers below 0, or from ``end`` on."""
+    known = call.numbers(call.operand(index))
+    if known is not None and known.size and (known.min() < 0 or known.max() >= end):
+        call.refuse(f"{name} must be from 0 to {end - 1}, got {known.min()} to {known.max()}")
+
+
 def _known_places(call: Call, extent: int) -> Array:
     known = call.known(1, "indices").astype("int64")
     if known.min() < -extent or known.max() >= extent:
@@ -188,6 +195,7 @@ def _rows_at(call: Call, indices: Value, data: Value) -> Value:
 def _roi_align(call: Call) -> Value:
     """Interpolate regions of images; before opset 16 pixels have no centres."""
     x, regions, images = call.value(0), call.value(1), call.value(2)
+    _check_known(call, 2, "batch_indices", x.shape[0])
     old = "half_pixel" if call.opset >= 16 else "output_half_pixel"
     reader = RegionReader(
         call.attribute("output_height", 1), call.attribute("output_width", 1),
@@ -206,6 +214,7 @@ def _reverse_sequence(call: Call) -> Value:
     rows = call.transpose(x, order)
     count, extent = rows.shape[:2]
     of_some_size(call, [count, extent])
+    _check_known(call, 1, "sequence_lens", extent + 1)
     own = call.as_value(np.arange(extent, dtype="int32")[None])
     size = call.reshape(call.cast(lengths, "int32"), (count, 1))
     back = call.binary(ops.Subtract, call.apply(ops.Subtract(), size, own), 1)

@@ -1,0 +1,35 @@
+"""Models whose own numbers make no sense are refused when they are read."""
+
+import numpy as np
+import pytest
+
+from autotune.errors import GraphError
+from autotune.importers import from_onnx
+
+onnx = pytest.importorskip("onnx")
+helper = onnx.helper
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "attributes", "said"),
+    [
+        ("ReverseSequence", [(5, 3), np.array([5, 1, 9])], {}, r"sequence_lens .* 5, got 1 to 9"),
+        ("RoiAlign", [(2, 3, 8, 8), (2, 4), np.array([-1, 1])], {"sampling_ratio": 1},
+         r"batch_indices must be from 0 to 1, got -1 to 1"),
+        ("ScatterElements", [(4, 5), np.array([[1, 1]]), (1, 2)], {"reduction": "add"},
+         r"updates that are combined, must have the shape of the data, float32\[4, 5\]"),
+    ],
+)  # fmt: skip
+def test_numbers_of_a_model_that_are_no_places_are_refused(operator, inputs, attributes, said):
+    names = [f"x{i}" for i in range(len(inputs))]
+    given, known = [], []
+    for name, each in zip(names, inputs, strict=True):
+        if isinstance(each, tuple):
+            given.append(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, each))
+        else:
+            known.append(onnx.numpy_helper.from_array(each, name))
+    result = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
+    node = helper.make_node(operator, names, ["y"], **attributes)
+    graph = helper.make_graph([node], "g", given, [result], known)
+    with pytest.raises(GraphError, match=said):
+        from_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]))
