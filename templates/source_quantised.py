@@ -22,6 +22,21 @@ from .source import tunable
 Extents = int | Sequence[int]
 
 
+def _residual(
+    owner: str, dtype: str, zero: int, scales: tuple[float, float], low: float, high: float
+) -> Residual | None:
+    """Return what is added, if its type is named; else refuse numbers that say more of it."""
+    if dtype:
+        return Residual(dtype, zero, scales, low, high)
+    numbers = zero, scales, low, high
+    if numbers != (0, (1.0, 1.0), -128.0, 127.0):
+        raise TemplateError(
+            f"{owner}: scales, limits and a zero point are those of a residual, got {numbers} and "
+            "no residual: name its type"
+        )
+    return None
+
+
 @template("conv2d_int8.cpu")
 def conv2d_int8_cpu(
     n: int, h: int, w: int, co: int, ci: int, kh: int, kw: int, stride: Extents = 1,
@@ -53,8 +68,9 @@ def conv2d_int8_cpu(
     """
     owner = conv2d_int8_family.OWNER
     top, left, bottom, right = four(owner, padding)
-    scales = sum_scale, residual_scale
-    added = Residual(residual, residual_zero, scales, sum_low, sum_high) if residual else None
+    added = _residual(
+        owner, residual, residual_zero, (sum_scale, residual_scale), sum_low, sum_high
+    )
     end = Requantisation(dtype, zero, out_dtype, out_zero, low, high, added)
     shape = IntegerConv2d(
         n, h, w, co, ci, kh, kw, two(owner, stride), ((top, bottom), (left, right)),
@@ -100,13 +116,9 @@ def conv2d_int8_cuda(
     """
     owner = conv2d_int8_nhwc.OWNER
     window = Window((kh, kw), two(owner, stride), four(owner, padding), two(owner, dilation))
-    numbers = residual_zero, (sum_scale, residual_scale), sum_low, sum_high
-    if not residual and numbers != (0, (1.0, 1.0), -128.0, 127.0):
-        raise TemplateError(
-            f"{owner}: scales, limits and a zero point are those of a residual, got {numbers} and "
-            "no residual: name its type"
-        )
-    added = Residual(residual, *numbers) if residual else None
+    added = _residual(
+        owner, residual, residual_zero, (sum_scale, residual_scale), sum_low, sum_high
+    )
     end = Requantisation(dtype, zero, out_dtype, out_zero, low, high, added)
     shape = IntegerConv2dNhwc(n, h, w, co, ci, window, groups, end)
     family = conv2d_int8_planes if conv2d_int8_planes.suits(shape) else conv2d_int8_nhwc

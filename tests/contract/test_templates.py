@@ -111,6 +111,7 @@ RIGHT = {
     ("gemm.cpu", "shared", ""),
     ("conv2d_int8.cuda", "residual", ""),
     ("conv2d_int8.cuda", "residual_zero", 0),
+    ("conv2d_int8.cpu", "residual_zero", 0),
     *(
         (f"{name}_int8.{kind}", each, 0)
         for name in ("conv2d", "gemm")
