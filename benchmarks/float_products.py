@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.product_races import ARCH, Plan, in_turns, parser_of, race_all
+from benchmarks.rivals import set_up
 
 # "tn" has the first matrix as [k, m], "nt" the second as [n, k]; one number is that of rows,
 # columns and terms of a sum, and "8x" before them that of products.
@@ -177,7 +178,7 @@ def raced(case: Case, plans: Sequence[Plan], seed: int) -> Mapping[str, Any]:
     """Return the median times of cuBLAS and of the kernels of a product, in turns."""
     import torch
 
-    torch.backends.cuda.matmul.allow_tf32 = False
+    set_up(torch)
     rng = torch.Generator("cuda").manual_seed(seed)
     shape = case.shape
     a, b = (torch.randn(s, generator=rng, device="cuda") for s in shape.shapes[:2])

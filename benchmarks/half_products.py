@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.product_races import Plan, in_turns, parser_of, race_all
+from benchmarks.rivals import set_up
 
 ARCH = "sm_90"
 # How many rows of tiles run side by side, and slots of a ring: values that are worth their time.
@@ -141,7 +142,7 @@ def library(case: Case, a: Any, b: Any) -> Any:
     """Return a function that calls cuBLAS."""
     import torch
 
-    torch.backends.cuda.matmul.allow_tf32 = case.dtype == "tf32"
+    set_up(torch, tf32=case.dtype == "tf32")
     right = b.t() if case.turned else b
     if case.dtype == "int8":
         return lambda: torch._int_mm(a, right)

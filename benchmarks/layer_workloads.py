@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from benchmarks.rivals import Named, conv_rivals, depthwise_rivals
+from benchmarks.rivals import Named, conv_rivals, depthwise_rivals, set_up
 
 # m, n, k, dtype, batch, transpose_a, transpose_b, bias and GELU.
 PRODUCTS = {
@@ -192,7 +192,7 @@ def linear_rivals(
     """Yield cuBLAS through PyTorch, with what follows as PyTorch does it."""
     import torch
 
-    torch.backends.cuda.matmul.allow_tf32 = tf32
+    set_up(torch, tf32)
     a, b, *bias = tensors[:-1]
     a = a.transpose(-1, -2) if turned[0] else a
     right = b.transpose(-1, -2) if turned[1] else b
@@ -233,7 +233,7 @@ def attention_wanted(tensors: list[Any], causal: bool) -> Any:
     """Return attention in float32, an image at a time: in numpy it would take half a minute."""
     import torch
 
-    torch.backends.cuda.matmul.allow_tf32 = False
+    set_up(torch)
     q, k, v = (each.float() for each in tensors[:3])
     group, after = q.shape[1] // k.shape[1], k.shape[2] - q.shape[2]
     unseen = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool).triu(after + 1).to(q.device)

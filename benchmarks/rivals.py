@@ -17,6 +17,13 @@ _MOST_THREADS = 32
 Named = Iterator[tuple[str, Callable[[], Any]]]
 
 
+def set_up(torch: Any, tf32: bool = False) -> None:
+    """Let cuDNN choose by measuring all that it offers; float32 is TF32 only where ours is too."""
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.benchmark_limit = 0  # by default the first ten
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
+
+
 def conv_rivals(
     tensors: list[Any], stride: int, padding: int, groups: int = 1, tf32: bool = False
 ) -> Named:
@@ -26,9 +33,7 @@ def conv_rivals(
     """
     import torch
 
-    torch.backends.cudnn.allow_tf32 = tf32
-    torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.benchmark_limit = 0  # try all that cuDNN offers, not the first ten
+    set_up(torch, tf32)
     for name, (a, b) in in_both_layouts(*tensors[:2]):
         for pick in range(PICKS):
             run = partial(torch.nn.functional.conv2d, a, b, None, stride, padding, groups=groups)
@@ -78,7 +83,7 @@ def matmul_rivals(tensors: list[Any]) -> Named:
     """Yield cuBLAS, which picks by rule."""
     import torch
 
-    torch.backends.cuda.matmul.allow_tf32 = False
+    set_up(torch)
     yield "cuBLAS", lambda: torch.matmul(tensors[0], tensors[1], out=tensors[2])
 
 

@@ -24,7 +24,8 @@ import numpy as np
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
 from autotune.graph.passes import OWN, to_conv2d
 from autotune.network import compile_network, report
-from benchmarks.networks.transformers import torch_sampler
+from benchmarks.rivals import set_up
+from benchmarks.turns import in_turns, torch_sampler
 
 WITHOUT = replace(OWN, passes=tuple([each for each in OWN.passes if each[1] is not to_conv2d]))
 # Runs of one sample, those of PyTorch that are one graph, and samples.
@@ -141,11 +142,8 @@ def timed(name: str, layer: Layer, options: argparse.Namespace, torch: Any) -> f
             print(report(instance))
         sampler = instance.program.sampler()
         samplers[key] = lambda sampler=sampler: sampler.sample(RUNS) / RUNS
-    times: dict[str, list[float]] = {key: [] for key in samplers}
-    for _ in range(ROUNDS):
-        for key, sample in samplers.items():
-            times[key].append(sample() * 1e6)
-    median = {key: statistics.median(each) for key, each in times.items()}
+    times = in_turns(samplers, ROUNDS)
+    median = {key: statistics.median(taken) * 1e6 for key, taken in times.items()}
     ratio = min(median["PyTorch"], median["channels last"]) / median["ours"]
     cells = " | ".join(f"{median[key]:.1f}" for key in samplers)
     print(f"| {name} | {cells} | {ratio:.2f} |", flush=True)
@@ -162,8 +160,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     import torch
 
-    torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    set_up(torch)
     without = "" if options.unknown else " without `to_conv2d` |"
     print(f"| layer, us | PyTorch | channels last | ours |{without} library / ours |")
     print("|---|---|---|---|---|" + "---|" * bool(without))

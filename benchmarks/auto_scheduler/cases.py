@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from autotune import te, topi
-from benchmarks.rivals import Named
+from benchmarks.rivals import Named, set_up
 
 Tensors = list[te.Tensor]
 
@@ -81,9 +81,7 @@ class Layer:
         """Yield cuDNN in both layouts, fused with what follows where PyTorch offers that."""
         import torch
 
-        torch.backends.cudnn.allow_tf32 = False
-        torch.backends.cudnn.benchmark = True
-        torch.backends.cudnn.benchmark_limit = 0
+        set_up(torch)
         data, weight = arrays[:2]
         if self.nhwc:
             data, weight = data.permute(0, 3, 1, 2), weight.permute(3, 2, 0, 1)
@@ -174,7 +172,7 @@ def tf32_product(n: int, turned: bool = False) -> Case:
 def _matmul(arrays: list[Any], tf32: bool = False, turned: bool = False) -> Named:
     import torch
 
-    torch.backends.cuda.matmul.allow_tf32 = tf32
+    set_up(torch, tf32)
     right = arrays[1].t() if turned else arrays[1]
     yield "cuBLAS", lambda: torch.matmul(arrays[0], right, out=arrays[-1])
 
@@ -182,7 +180,7 @@ def _matmul(arrays: list[Any], tf32: bool = False, turned: bool = False) -> Name
 def _batch_matmul(arrays: list[Any]) -> Named:
     import torch
 
-    torch.backends.cuda.matmul.allow_tf32 = False
+    set_up(torch)
     other = arrays[1].transpose(1, 2)
     yield "cuBLAS", lambda: torch.bmm(arrays[0], other, out=arrays[-1])
 
@@ -203,8 +201,7 @@ def _depthwise(x: te.Tensor, w: te.Tensor) -> te.Tensor:
 def _depthwise_library(arrays: list[Any]) -> Named:
     import torch
 
-    torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cudnn.benchmark = True
+    set_up(torch)
     data, weight = arrays[:2]
     for name, layout in (
         ("NCHW", torch.contiguous_format),

@@ -9,9 +9,9 @@ Parameters are drawn so that folding shows: scales of both signs, means and shif
 Errors are norms of differences to PyTorch in float64. On a CPU times are CPU time of the process
 and, in turns with PyTorch, wall time; both use all cores. PyTorch's are eager, in both layouts,
 traced and frozen, and compiled, which needs a C++ compiler. On a GPU they are times of CUDA graphs
-in turns: ours, and PyTorch's of the network as it is and after our passes (batch norms folded), in
-NCHW and channels_last, with cuDNN's choice by measuring, in strict float32 or in 16-bit floats
-(`--dtype float16`). PyTorch must be installed.
+in turns: ours, and PyTorch's of the network as it is, after our passes (batch norms folded), and
+traced and frozen, in NCHW and channels_last, with cuDNN's choice by measuring all that it offers,
+in strict float32 or in 16-bit floats (`--dtype float16`). PyTorch must be installed.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from autotune.errors import AutotuneError
 from autotune.graph import Graph
 from autotune.network import (
     CompiledNetwork,
@@ -42,6 +41,8 @@ from autotune.target import Target
 from autotune.tvm.relay import testing
 from benchmarks.networks.torch_graph import TorchGraph
 from benchmarks.networks.torch_inductor import compiled
+from benchmarks.rivals import set_up
+from benchmarks.turns import alone, in_turns, in_words, torch_sampler
 
 NETWORKS: dict[str, Callable[..., Any]] = {
     "resnet-18": partial(testing.resnet.get_workload, num_layers=18),
@@ -137,12 +138,10 @@ def timed(name: str, torch: Any, target: Target, options: argparse.Namespace) ->
         instances[key] = network.instance()
         error = error_of(instances[key], data, want)
         print(f"\n{name}, {key}: error {error:.1e}")
-        try:
+        if options.report:
             print(f"{report(instances[key], floors=target.backend.on_gpu)}\n", flush=True)
-        except AutotuneError as error:
-            print(f"no report: {error}\n", flush=True)
     head = f"{name} batch {options.batch} {options.dtype}"
-    with torch.no_grad():
+    with torch.no_grad(), alone(options.lock):
         if target.backend.on_gpu:
             _time_on_gpu(head, graph, instances, torch, options.rounds)
         else:
@@ -204,57 +203,29 @@ def _time_on_gpu(
         for name, one in zip(names, (instance, other), strict=True):
             sampler = one.program.sampler()
             samples[name] = lambda s=sampler: s.sample(_RUNS) / _RUNS  # type: ignore[misc]
-    torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
-    folded = simplify_graph(graph, Target("c"))  # for which norms stay arithmetic
-    for passes, one in (("", graph), (", batch norms folded", folded)):
-        for last in (False, True):
-            layout = "channels_last" if last else "NCHW"
-            try:
-                sample = _torch_graph(one, torch, last)
-            except RuntimeError as error:
-                print(f"torch, {layout}{passes}: {error}", flush=True)
-            else:
-                samples[f"CUDA graph of torch, {layout}{passes}"] = sample
-    times: dict[str, list[float]] = {key: [] for key in samples}
-    for number in range(rounds + 1):
-        for key, sample in samples.items():
-            seconds = sample()
-            if number:  # the first one warms up
-                times[key].append(seconds)
-    for key, taken in times.items():
-        low, middle, high = (1e6 * f(taken) for f in (min, statistics.median, max))
-        print(f"{head} {key:48} {middle:8.1f} us ({low:.1f} to {high:.1f})", flush=True)
+    set_up(torch)
+    for name, run in _rivals_on_gpu(graph, torch):
+        begun = time.monotonic()
+        try:
+            samples[f"CUDA graph of torch, {name}"] = torch_sampler(torch, run, _RUNS)
+        except RuntimeError as error:
+            print(f"torch, {name}: {error}", flush=True)
+        print(f"torch, {name}: ready in {time.monotonic() - begun:.1f} s", flush=True)
+    for key, taken in in_turns(samples, rounds).items():
+        print(f"{head} {key:56} {in_words(taken)}", flush=True)
 
 
-def _torch_graph(graph: Graph, torch: Any, channels_last: bool) -> Callable[[], float]:
-    """Return what replays PyTorch's CUDA graph of a network, and returns the seconds of a run."""
+def _rivals_on_gpu(graph: Graph, torch: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield PyTorch's ways to run a network; the last has cuDNN's kernels for what follows."""
     dtype = getattr(torch, graph.inputs[0].dtype)
-    peer = TorchGraph(graph, torch, dtype, "cuda", channels_last)
-    tensor = peer.tensor(input_of(graph))
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            peer(tensor)
-        stream.synchronize()
-        replayed = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(replayed, stream=stream):
-            outputs = peer(tensor)
-    # A graph holds addresses only: torch would give the memory of weights and image to others.
-    kept = peer, tensor, outputs
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-
-    def sample() -> float:
-        with torch.cuda.stream(stream):
-            start.record()
-            for _ in range(_RUNS):
-                replayed.replay()
-            end.record()
-            end.synchronize()
-        assert kept
-        return float(start.elapsed_time(end)) * 1e-3 / _RUNS
-
-    return sample
+    folded = simplify_graph(graph, Target("c"))  # for which norms stay arithmetic
+    for last in (False, True):
+        layout = "channels_last" if last else "NCHW"
+        for passes, one in (("", graph), (", batch norms folded", folded)):
+            peer = TorchGraph(one, torch, dtype, "cuda", last)
+            yield f"{layout}{passes}", partial(peer, peer.tensor(input_of(graph)))
+        tensor = peer.tensor(input_of(graph))
+        yield f"{layout}, traced and frozen", partial(_optimised(peer, tensor, torch), tensor)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -268,6 +239,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--tune", type=float, default=0.0, metavar="SECONDS")
     parser.add_argument("--log", default="", help="of tuning; {} in it becomes the network's name")
     parser.add_argument("--rules", action="store_true", help="also without any templates")
+    parser.add_argument("--report", action="store_true", help="show the kernels")
+    parser.add_argument("--lock", help="a file; who holds it is timed, others wait")
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args(argv)
     import torch

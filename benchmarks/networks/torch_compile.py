@@ -5,27 +5,28 @@
     python -m benchmarks.networks.torch_compile resnet18 --tune 60 --log r18.log
 
 Each is called as a user does: a function of tensors on the current stream. Rivals are the model in
-a CUDA graph, and Inductor in the modes that use CUDA graphs. Times are seconds from one call to
-the next of many calls in a row, measured by events, in turns. Parameters are drawn; TF32 is off;
-cuDNN chooses by measuring. Errors are norms of differences to the model in float64. Names are
-those of torchvision and timm, which must be installed for them; ``t5`` (T5-small, encoder and
-decoder) and ``llama`` (four blocks, grouped queries), of transformers; and ``gpt2`` and ``bert``,
-which are here.
+a CUDA graph, of images in both layouts, and Inductor in the modes that use CUDA graphs. Times are
+seconds from one call to the next of many calls in a row, measured by events, in turns. Parameters
+are drawn; TF32 is off; cuDNN chooses by measuring. Errors are norms of differences to the model in
+float64. Names are those of torchvision and timm, which must be installed for them; ``t5``
+(T5-small, encoder and decoder) and ``llama`` (four blocks, grouped queries), of transformers; and
+``gpt2`` and ``bert``, which are here.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import fcntl
+import copy
 import importlib
-import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from autotune.torch import backend
+from benchmarks.rivals import set_up
+from benchmarks.turns import alone, in_turns, in_words
 
 # Calls in one sample.
 _CALLS = 20
@@ -154,20 +155,51 @@ def _graphed(torch: Any, model: Any, data: Any) -> Callable[[], Any]:
     return run
 
 
-def _ways(
-    torch: Any, model: Any, data: Any, options: argparse.Namespace
-) -> dict[str, Callable[[], Callable[[], Any]]]:
-    """Return what makes each way to run the model, by name."""
-    settings = {"tune": options.tune, "log": options.log} if options.tune else {}
-    ours = torch.compile(model, backend=backend, options=settings)
-    found: dict[str, Callable[[], Callable[[], Any]]] = {"autotune": lambda: partial(ours, data)}
-    for name in options.rivals:
-        if name in _MODES:
-            compiled = torch.compile(model, mode=name)
-            found[name] = partial(partial, compiled, data)
+@dataclass
+class Prepared:
+    """A model on the device, an input, its result in float64, and the ways to run it."""
+
+    torch: Any
+    title: str
+    model: Any
+    data: Any
+    exact: Any
+    runs: dict[str, Callable[[], Any]] = field(default_factory=dict)
+
+    def add(self, way: str, make: Callable[[], Callable[[], Any]]) -> None:
+        """Add a way; print how long it took until it ran, and its error."""
+        begun = time.monotonic()
+        try:
+            run = make()
+            for _ in range(4):
+                output = run()
+            self.torch.cuda.synchronize()
+        except Exception as error:  # a rival that does not work here is said, and left out
+            said = f"{type(error).__name__}: {str(error)[:200]}"
         else:
-            found["eager in a CUDA graph"] = partial(_graphed, torch, model, data)
-    return found
+            error_norm = float((output.double() - self.exact).norm() / self.exact.norm())
+            said = f"ready in {time.monotonic() - begun:.1f} s, error {error_norm:.1e}"
+            self.runs[way] = run
+        print(f"{self.title} {way}: {said}", flush=True)
+
+    def add_rivals(self, names: Sequence[str]) -> None:
+        """Add ways of torch; of images eager in both layouts (Inductor chooses one itself)."""
+        for name in names:
+            if name in _MODES:
+                compiled = self.torch.compile(self.model, mode=name)
+                self.add(name, partial(partial, compiled, self.data))
+                continue
+            self.add("eager in a CUDA graph", partial(_graphed, self.torch, self.model, self.data))
+            if self.data.ndim == 4:
+                last = {"memory_format": self.torch.channels_last}
+                other = copy.deepcopy(self.model).to(**last), self.data.to(**last)
+                self.add("the same, channels_last", partial(_graphed, self.torch, *other))
+
+    def time(self, rounds: int) -> None:
+        """Print the times of all ways."""
+        samplers = {way: partial(_sample, self.torch, run) for way, run in self.runs.items()}
+        for way, taken in in_turns(samplers, rounds, warm=2).items():
+            print(f"{self.title} {way:24} {in_words(taken)}", flush=True)
 
 
 def _sample(torch: Any, run: Callable[[], Any]) -> float:
@@ -180,11 +212,8 @@ def _sample(torch: Any, run: Callable[[], Any]) -> float:
     return float(start.elapsed_time(end)) * 1e-3 / _CALLS
 
 
-Runs = dict[str, Callable[[], Any]]
-
-
-def prepare(torch: Any, name: str, dtype: str, options: argparse.Namespace) -> Runs:
-    """Return each way to run a model in a dtype; print how long that took, and its error."""
+def prepared(torch: Any, name: str, dtype: str, options: argparse.Namespace) -> Prepared:
+    """Return a model in a dtype, and our way to run it."""
     model, data = model_of(torch, name, options.seed)
     exact_input = data.double() if data.is_floating_point() else data
     model, data = model.cuda(), data.cuda()
@@ -194,48 +223,11 @@ def prepare(torch: Any, name: str, dtype: str, options: argparse.Namespace) -> R
     if options.channels_last and data.ndim == 4:
         model = model.to(memory_format=torch.channels_last)
         data = data.to(memory_format=torch.channels_last)
-    runs: Runs = {}
-    for way, make in _ways(torch, model, data, options).items():
-        begun = time.monotonic()
-        try:
-            run = make()
-            for _ in range(4):
-                output = run()
-            torch.cuda.synchronize()
-        except Exception as error:  # a rival that does not work here is said, and left out
-            print(f"{name} {dtype} {way}: {type(error).__name__}: {str(error)[:200]}", flush=True)
-            continue
-        error_norm = float((output.double() - exact).norm() / exact.norm())
-        ready_s = time.monotonic() - begun
-        said = f"ready in {ready_s:.1f} s, error {error_norm:.1e}"
-        print(f"{name} {dtype} {way}: {said}", flush=True)
-        runs[way] = run
-    return runs
-
-
-def time_in_turns(torch: Any, name: str, dtype: str, runs: Runs, rounds: int) -> None:
-    """Print the times of all ways to run a model."""
-    times: dict[str, list[float]] = {way: [] for way in runs}
-    for number in range(rounds + 2):
-        for way, run in runs.items():
-            seconds = _sample(torch, run)
-            if number > 1:
-                times[way].append(seconds)
-    for way, taken in times.items():
-        low, middle, high = (1e6 * each(taken) for each in (min, statistics.median, max))
-        said = f"{middle:8.1f} us ({low:.1f} to {high:.1f})"
-        print(f"{name:18} {dtype:8} {way:24} {said}", flush=True)
-
-
-@contextlib.contextmanager
-def _alone(path: str | None) -> Iterator[None]:
-    """Let processes that prepare side by side be timed one after another."""
-    if path is None:
-        yield
-        return
-    with open(path, "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    made = Prepared(torch, f"{name:18} {dtype:8}", model, data, exact)
+    settings = {"tune": options.tune, "log": options.log} if options.tune else {}
+    ours = torch.compile(model, backend=backend, options=settings)
+    made.add("autotune", lambda: partial(ours, data))
+    return made
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -253,15 +245,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--channels-last", action="store_true", help="images as NHWC for torch")
     options = parser.parse_args(argv)
     torch: Any = importlib.import_module("torch")
-    torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    set_up(torch)
     print(torch.cuda.get_device_name(), "PyTorch", torch.__version__, flush=True)
     with torch.no_grad():
         every = [(name, dtype) for name in options.models for dtype in options.dtype]
-        prepared = [prepare(torch, name, dtype, options) for name, dtype in every]
-        with _alone(options.lock):
-            for (name, dtype), runs in zip(every, prepared, strict=True):
-                time_in_turns(torch, name, dtype, runs, options.rounds)
+        models = [prepared(torch, name, dtype, options) for name, dtype in every]
+        with alone(options.lock):  # cuDNN and Inductor choose by measuring
+            for model in models:
+                model.add_rivals(options.rivals)
+                model.time(options.rounds)
 
 
 if __name__ == "__main__":

@@ -93,11 +93,13 @@ class TorchGraph:
     def _pool(self, op: ops.Pool2d, data: Any) -> Any:
         f = self._torch.nn.functional
         ((size, step, sides, _), (size_x, step_x, sides_x, _)) = op.windows()
-        kernel, steps = (size, size_x), (step, step_x)
+        kernel, steps, around = (size, size_x), (step, step_x), (sides[0], sides_x[0])
+        even = sides[0] == sides[1] and sides_x[0] == sides_x[1]
         if op.kind == "max":
+            if even:
+                return f.max_pool2d(data, kernel, steps, around)
             padded = f.pad(data, (*sides_x, *sides), value=float("-inf"))
             return f.max_pool2d(padded, kernel, steps)
-        if sides[0] != sides[1] or sides_x[0] != sides_x[1]:
+        if not even:
             raise GraphError("TorchGraph: an average over uneven padding")
-        around = (sides[0], sides_x[0])
         return f.avg_pool2d(data, kernel, steps, around, count_include_pad=op.count_include_pad)

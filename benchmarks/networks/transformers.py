@@ -25,6 +25,8 @@ import numpy as np
 
 from autotune.graph import Constant, Graph, TensorType, Value, Variable, apply, ops
 from autotune.network import compile_network, report
+from benchmarks.rivals import set_up
+from benchmarks.turns import in_turns, in_words, torch_sampler
 
 WIDTH, HEADS, BLOCKS = 768, 12, 12
 SIZE = WIDTH // HEADS
@@ -286,31 +288,6 @@ def input_of(model: Model, batch: int, dtype: str) -> np.ndarray[Any, Any]:
     return random.standard_normal((batch, 3, 224, 224), "float32").astype(dtype)
 
 
-def torch_sampler(torch: Any, run: Callable[[], Any], runs: int) -> Callable[[], float]:
-    """Return what replays the CUDA graph of a function, and returns the seconds of a run."""
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            run()
-        stream.synchronize()
-        replayed = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(replayed, stream=stream):
-            kept = run()
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-
-    def sample() -> float:
-        assert kept is not None
-        with torch.cuda.stream(stream):
-            start.record()
-            for _ in range(runs):
-                replayed.replay()
-            end.record()
-            end.synchronize()
-        return float(start.elapsed_time(end)) * 1e-3 / runs
-
-    return sample
-
-
 def timed(name: str, dtype: str, batch: int, options: argparse.Namespace, torch: Any) -> None:
     """Print the times of a network and PyTorch's, in turns, and how far its numbers are."""
     model, head = MODELS[name], f"{name} batch {batch} {dtype}"
@@ -341,17 +318,11 @@ def timed(name: str, dtype: str, batch: int, options: argparse.Namespace, torch:
             for key, each in samplers.items()
         }
         samples["torch"] = torch_sampler(torch, run, options.runs)
-        times: dict[str, list[float]] = {key: [] for key in samples}
-        for number in range(options.rounds + 1):
-            for key, sample in samples.items():
-                seconds = sample()
-                if number:  # the first one warms up
-                    times[key].append(seconds * 1e6)
-    middle = {key: statistics.median(each) for key, each in times.items()}
-    for key, each in times.items():
-        ratio = middle["torch"] / middle[key]
-        print(f"{head} {key:10} {middle[key]:8.1f} us ({min(each):.1f} to {max(each):.1f}), "
-              f"torch / it {ratio:.2f}", flush=True)  # fmt: skip
+        times = in_turns(samples, options.rounds)
+    library = statistics.median(times["torch"])
+    for key, taken in times.items():
+        ratio = library / statistics.median(taken)
+        print(f"{head} {key:10} {in_words(taken)}, torch / it {ratio:.2f}", flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -370,8 +341,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     import torch
 
-    torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    set_up(torch)
     for name in options.only:
         for dtype in options.dtypes:
             for batch in options.batch:

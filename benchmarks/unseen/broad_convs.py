@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from benchmarks.rivals import Named, picked_anew
+from benchmarks.rivals import Named, picked_anew, set_up
 from benchmarks.unseen.convs import Conv
 from benchmarks.unseen.layer import HALVES, PLAIN, After, Arrays, Layer, Way
 
@@ -143,13 +143,12 @@ def by_name(template: str, function: str, args: tuple[Any, ...], options: Any) -
     def compute(arrays: Arrays) -> Any:
         import torch
 
-        torch.backends.cudnn.allow_tf32 = False
+        set_up(torch)
         return getattr(torch.nn.functional, function)(*arrays, **options)
 
     def rivals(arrays: Arrays) -> Named:
         import torch
 
-        torch.backends.cudnn.benchmark, torch.backends.cudnn.benchmark_limit = True, 0
         last = torch.channels_last_3d if arrays[0].dim() == 5 else torch.channels_last
         for name, layout in (("NCHW", torch.contiguous_format), ("channels_last", last)):
             moved = [each.contiguous(memory_format=layout) for each in arrays]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from benchmarks.rivals import Named, in_both_layouts, picked_anew
+from benchmarks.rivals import Named, in_both_layouts, picked_anew, set_up
 from benchmarks.unseen.layer import PLAIN, After, Arrays, Layer, Way
 
 
@@ -78,9 +78,7 @@ class Conv:
         """Yield PyTorch in both layouts, its bias within the convolution, as cuDNN picks."""
         import torch
 
-        torch.backends.cudnn.allow_tf32 = self.dtype == "tf32"
-        torch.backends.cudnn.benchmark = True
-        torch.backends.cudnn.benchmark_limit = 0
+        set_up(torch, tf32=self.dtype == "tf32")
         data, weight, *rest = self.nchw(arrays)
         bias = rest.pop(0) if self.after.bias else None
         scaled = After(False, self.after.residual, self.after.affine, self.after.activation)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from benchmarks.unseen.broad_convs import by_name
 from benchmarks.unseen.convs import Conv
-from benchmarks.unseen.layer import After, Arrays, Layer, eager
+from benchmarks.unseen.layer import After, Layer
 from benchmarks.unseen.maps import pool
 from benchmarks.unseen.network_products import attentions, maps, products
 from benchmarks.unseen.products import Product
@@ -222,26 +223,14 @@ def _lines_and_volumes() -> NetworkLayers:
 
 def _volume(n: int, ci: int, depth: int, side: int, co: int, size: int) -> Layer:
     """Return a convolution of images of depth, height and width."""
-    import torch
-
-    pad = size // 2
-    args = ((n, ci, depth, side, side), (co, ci, size, size, size), (1,), (pad,))
-
-    def compute(arrays: Arrays) -> Any:
-        torch.backends.cudnn.allow_tf32 = False
-        return torch.nn.functional.conv3d(*arrays, padding=pad)
-
-    return eager("conv NCDHW float32", "conv3d.cuda", args, compute)
+    args = ((n, ci, depth, side, side), (co, ci, size, size, size), (1,), (size // 2,))
+    layer = by_name("conv3d.cuda", "conv3d", args, {"padding": size // 2})
+    return replace(layer, kind="conv NCDHW float32")
 
 
 def spread(n: int, ci: int, side: int, co: int, size: int, step: int, pad: int) -> Layer:
     """Return a transposed convolution."""
-    import torch
-
     args = ((n, ci, side, side), (ci, co, size, size), (step,), (pad,))
-
-    def compute(arrays: Arrays) -> Any:
-        torch.backends.cudnn.allow_tf32 = False
-        return torch.nn.functional.conv_transpose2d(*arrays, stride=step, padding=pad)
-
-    return eager("conv transposed float32", "conv2d_transpose.cuda", args, compute)
+    options = {"stride": step, "padding": pad}
+    layer = by_name("conv2d_transpose.cuda", "conv_transpose2d", args, options)
+    return replace(layer, kind="conv transposed float32")

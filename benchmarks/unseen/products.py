@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from benchmarks.rivals import Named
+from benchmarks.rivals import Named, set_up
 from benchmarks.unseen.layer import PLAIN, After, Arrays, Layer, Way
 
 
@@ -39,7 +39,7 @@ class Product:
         """Yield cuBLAS, with bias and activation within the product where PyTorch can."""
         import torch
 
-        torch.backends.cuda.matmul.allow_tf32 = self.dtype == "tf32"
+        set_up(torch, tf32=self.dtype == "tf32")
         a, b = self.operands(arrays)
         rest, after = arrays[2:], self.after
         if self.dtype == "int8":
