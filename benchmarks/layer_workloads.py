@@ -246,24 +246,28 @@ def attention_wanted(tensors: list[Any], causal: bool) -> Any:
     return out
 
 
-def attention_rivals(tensors: list[Any], causal: bool) -> Named:
-    """Yield PyTorch's fused attention by each of its libraries."""
+def attention_rivals(tensors: list[Any], causal: bool, mask: Any = None) -> Named:
+    """Yield PyTorch's fused attention by each of its libraries; a mask in two forms."""
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     q, k, v = tensors[:3]
-    grouped = q.shape[1] != k.shape[1]
     backends = {
         "flash": SDPBackend.FLASH_ATTENTION,
         "cuDNN": SDPBackend.CUDNN_ATTENTION,
         "efficient": SDPBackend.EFFICIENT_ATTENTION,
     }
+    options: dict[str, Any] = {"is_causal": causal, "enable_gqa": q.shape[1] != k.shape[1]}
 
-    def run(backend: Any) -> Any:
+    def run(backend: Any, mask: Any) -> Any:
         with sdpa_kernel(backend):
-            return torch.nn.functional.scaled_dot_product_attention(
-                q, k, v, is_causal=causal, enable_gqa=grouped
-            )
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v, mask, **options)
 
+    masks = {"": mask}
+    if mask is not None and mask.shape[-1] % 16:
+        # PyTorch copies a mask whose rows do not begin at multiples of 16 elements.
+        columns = mask.shape[-1]
+        masks[", aligned mask"] = torch.nn.functional.pad(mask, (0, -columns % 16))[..., :columns]
     for name, backend in backends.items():
-        yield f"PyTorch {name}", partial(run, backend)
+        for form, each in masks.items():
+            yield f"PyTorch {name}{form}", partial(run, backend, each)

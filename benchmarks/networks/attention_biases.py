@@ -2,23 +2,25 @@
 
     python -m benchmarks.networks.attention_biases
 
-Times are microseconds of one call in a CUDA graph of 20, medians of samples in turns. PyTorch's is
-`scaled_dot_product_attention` with the bias as its mask, by the backend that it chooses. Errors
-are 2-norms of differences to float64.
+Times are microseconds of one call in a CUDA graph of many, medians of samples in turns. PyTorch's
+is `scaled_dot_product_attention` with the bias as its mask, by the fastest of its libraries.
+Errors are 2-norms of differences to float64.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import autotune.templates
 
 import autotune
+from benchmarks.cubin import Replays, race
+from benchmarks.layer_workloads import attention_rivals
+from benchmarks.templates_gpu import captured_rivals
 
 # Batch, heads, queries, keys, size, and the extents of the bias before the keys.
 CASES: dict[str, tuple[int, int, int, int, int, tuple[int, ...]]] = {
@@ -35,7 +37,6 @@ CASES: dict[str, tuple[int, int, int, int, int, tuple[int, ...]]] = {
     "heads of 256, biased": (1, 8, 512, 512, 256, (1, 8, 512)),
     "heads of 32": (1, 8, 512, 512, 32, ()),
 }
-_CALLS = 20
 
 
 def built(case: tuple[Any, ...]) -> Any:
@@ -56,28 +57,6 @@ def arrays_of(torch: Any, case: tuple[Any, ...]) -> list[Any]:
     return [*drawn, torch.empty_like(drawn[0])]
 
 
-def graphed(torch: Any, run: Callable[[], Any]) -> Any:
-    """Return a CUDA graph of calls."""
-    for _ in range(3):
-        run()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(_CALLS):
-            run()
-    return graph
-
-
-def sample(torch: Any, graph: Any) -> float:
-    """Return microseconds of a call."""
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    graph.replay()
-    end.record()
-    end.synchronize()
-    return float(start.elapsed_time(end)) * 1e3 / _CALLS
-
-
 def compare(torch: Any, name: str, function: Any, case: tuple[Any, ...], rounds: int) -> None:
     """Print the times of both, and the error of each."""
     arrays = arrays_of(torch, case)
@@ -88,17 +67,11 @@ def compare(torch: Any, name: str, function: Any, case: tuple[Any, ...], rounds:
     theirs = attend(q, k, v, mask)
     function(*arrays)
     errors = [float((x.double() - exact).norm() / exact.norm()) for x in (out, theirs)]
-    graphs = [
-        graphed(torch, lambda: function(*arrays)), graphed(torch, lambda: attend(q, k, v, mask))
-    ]  # fmt: skip
-    times: list[list[float]] = [[], []]
-    for _ in range(rounds):
-        for graph, taken in zip(graphs, times, strict=True):
-            taken.append(sample(torch, graph))
-    ours, other = (statistics.median(each[2:]) for each in times)
+    library = captured_rivals(attention_rivals([q, k, v], causal=False, mask=mask))
+    other, ours = race([library, {"ours": Replays(lambda: function(*arrays))}], rounds=rounds)
     print(
-        f"{name:32} ours {ours:7.2f} us, PyTorch {other:7.2f}, {other / ours:5.2f}, "
-        f"errors {errors[0]:.1e} {errors[1]:.1e}",
+        f"{name:32} ours {ours.median:7.2f} us, {other.name:32} {other.median:7.2f}, "
+        f"{other.median / ours.median:5.2f}, errors {errors[0]:.1e} {errors[1]:.1e}",
         flush=True,
     )
 
