@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isinf
-from typing import TYPE_CHECKING
 
 from autotune.errors import ExpressionError
 from autotune.ir import Expr, IntImm, Range, Var
 from autotune.ir.base import as_expr
 from autotune.ir.simplify import Simplifier
-from autotune.tvm.names import resolver
 from autotune.utils.check import shown
 
 # What TVM has for an end that is not known.
@@ -90,7 +88,3 @@ class Analyzer:
         """Return whether two expressions are known to be equal."""
         difference = self.simplify(as_expr(lhs) - rhs)
         return isinstance(difference, IntImm) and difference.value == 0
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

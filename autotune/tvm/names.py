@@ -1,17 +1,18 @@
 """Names of TVM that autotune does not have, with their replacements.
 
-Each module of this package that TVM has more in than we do ends with::
-
-    if not TYPE_CHECKING:  # a type checker goes on to report unknown names
-        __getattr__ = resolver(__name__)
+TVM has more in its modules than this package. `explain_modules` lets each of them say so, without
+a line in the modules themselves, of which a type checker goes on to report unknown names.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import find_spec
+from types import ModuleType
 
 from autotune.utils.names import missing
 
@@ -117,14 +118,8 @@ GONE = {
 def resolver(module: str) -> Callable[[str], object]:
     """Return the ``__getattr__`` of a module: modules below it are imported, gone names explained.
 
-    Asking for an attribute that is gone is an AttributeError, so that `hasattr` answers. Of
-    ``from module import name`` Python drops that error with its text, and imports a submodule of
-    the name if the module is a package; so each such module is made one, and the import of a
-    module that is gone is explained too (`autotune.utils.names.Explainer`).
+    Asking for an attribute that is gone is an AttributeError, so that `hasattr` answers.
     """
-    home = sys.modules[module]
-    if not hasattr(home, "__path__"):
-        home.__path__ = []
 
     def find(name: str) -> object:
         full = f"{module}.{name}"
@@ -133,3 +128,38 @@ def resolver(module: str) -> Callable[[str], object]:
         return import_module(full)
 
     return find
+
+
+def explain_modules() -> None:
+    """Let the modules of this package explain names that they do not have, in this process."""
+    sys.meta_path.insert(0, _Finder())
+
+
+class _Finder(MetaPathFinder):
+    """Finds the modules of this package as Python does, and has them loaded by `_Loader`."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return how to load a module below this package; None for any other."""
+        if not fullname.startswith("autotune.tvm."):
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _Loader(spec.loader.name, spec.loader.path)
+        return spec
+
+
+class _Loader(SourceFileLoader):
+    """Gives a module that has no ``__getattr__`` of its own that of `resolver`."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module.
+
+        Of ``from module import name`` Python drops an AttributeError with its text, and imports a
+        submodule of the name if the module is a package; so each module is made one, and the
+        import of a module that is gone is explained too (`autotune.utils.names.Explainer`).
+        """
+        super().exec_module(module)
+        vars(module).setdefault("__path__", [])
+        vars(module).setdefault("__getattr__", resolver(module.__name__))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autotune.errors import AutotuneError
 from autotune.runtime.device import Device, device
 from autotune.tvm.contrib.utils import tempdir
-from autotune.tvm.names import resolver
 from autotune.tvm.runtime.module import load_module
 from autotune.utils.check import Check
 
@@ -69,7 +68,3 @@ class RPCSession:
 
 class LocalSession(RPCSession):
     """A session on this host, in this process."""
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autotune.errors import GraphError
 from autotune.lowering.pass_context import PassContext
-from autotune.tvm.names import resolver
 from autotune.utils.check import Check
 
 __all__ = ["PassContext", "Sequential"]
@@ -41,7 +40,3 @@ class Sequential:
         for each in self.passes:
             mod = each(mod)
         return mod
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -1,7 +1,5 @@
 """TVM's `auto_scheduler`."""
 
-from typing import TYPE_CHECKING
-
 from autotune.auto_scheduler import *
 from autotune.auto_scheduler import __all__ as _ours
 from autotune.measure.types import MeasureErrorNo
@@ -28,7 +26,6 @@ from autotune.tvm.auto_scheduler.measure import (
     register_task_input_check_func,
 )
 from autotune.tvm.auto_scheduler.relay_integration import extract_tasks, is_auto_scheduler_enabled
-from autotune.tvm.names import resolver
 
 __all__ = [
     *_ours,
@@ -54,6 +51,3 @@ __all__ = [
     "task_scheduler",
     "utils",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

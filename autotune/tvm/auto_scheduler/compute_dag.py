@@ -3,11 +3,9 @@
 import re
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING
 
 from autotune.auto_scheduler.layouts.layout_graph import LayoutRewriteOption
 from autotune.auto_scheduler.problem.compute_dag import ComputeDAG
-from autotune.tvm.names import resolver
 
 __all__ = ["ComputeDAG", "LayoutRewriteOption", "get_shape_from_rewritten_layout"]
 
@@ -25,7 +23,3 @@ def get_shape_from_rewritten_layout(
     """
     parts = [(name, int(extent)) for extent, name in _PART.findall(rewritten_layout)]
     return tuple([prod(n for name, n in parts if name == axis) for axis in axis_names])
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -1,7 +1,7 @@
 """TVM's `auto_scheduler.measure`."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autotune.auto_scheduler import (
     LocalBuilder,
@@ -18,7 +18,6 @@ from autotune.measure import Builder as ProgramBuilder
 from autotune.measure import Runner as ProgramRunner
 from autotune.measure.types import BuildResult, MeasureErrorNo
 from autotune.measure.types import MeasureResult as _Result
-from autotune.tvm.names import resolver
 
 __all__ = [
     "BuildResult",
@@ -74,7 +73,3 @@ class MeasureResult(metaclass=_AnyResult):
         """Return the result."""
         kept = tuple(map(float, costs)) if error_no == MeasureErrorNo.NO_ERROR else ()
         return _Result(kept, int(error_no), float(all_cost), float(timestamp), error_msg or "")
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

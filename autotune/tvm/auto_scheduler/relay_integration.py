@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from autotune.auto_scheduler import HardwareParams, SearchTask
 from autotune.lowering.pass_context import PassContext
 from autotune.network import search_tasks
 from autotune.target import Target
-from autotune.tvm.names import resolver
 from autotune.tvm.relay.function import graph_of
 
 
@@ -36,7 +34,3 @@ def extract_tasks(
 def is_auto_scheduler_enabled() -> bool:
     """Return whether the pass context says that networks use the auto-scheduler's records."""
     return bool(PassContext.current().config.get("relay.backend.use_auto_scheduler"))
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

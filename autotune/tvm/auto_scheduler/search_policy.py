@@ -1,7 +1,5 @@
 """TVM's `auto_scheduler.search_policy`."""
 
-from typing import TYPE_CHECKING
-
 from autotune.auto_scheduler import (
     EmptyPolicy,
     PreloadCustomSketchRule,
@@ -9,7 +7,6 @@ from autotune.auto_scheduler import (
     SketchPolicy,
 )
 from autotune.auto_scheduler.search_policy import SearchPolicy
-from autotune.tvm.names import resolver
 
 __all__ = [
     "EmptyPolicy",
@@ -18,6 +15,3 @@ __all__ = [
     "SearchPolicy",
     "SketchPolicy",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -1,7 +1,5 @@
 """TVM's `auto_scheduler.search_task`."""
 
-from typing import TYPE_CHECKING
-
 from autotune.auto_scheduler import TuningOptions
 from autotune.auto_scheduler.problem.hardware_params import HardwareParams
 from autotune.auto_scheduler.problem.task_inputs import (
@@ -10,7 +8,6 @@ from autotune.auto_scheduler.problem.task_inputs import (
     register_task_input_buffer,
 )
 from autotune.auto_scheduler.search_task import SearchTask, create_task
-from autotune.tvm.names import resolver
 
 __all__ = [
     "TASK_INPUT_BUFFER_TABLE",
@@ -21,6 +18,3 @@ __all__ = [
     "get_task_input_buffer",
     "register_task_input_buffer",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

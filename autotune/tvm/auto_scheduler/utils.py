@@ -1,7 +1,6 @@
 """TVM's `auto_scheduler.utils`."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +10,6 @@ from autotune.auto_scheduler.workload_registry import func_name_of as get_func_n
 from autotune.task.workload import serialize_args
 from autotune.task.workload import tuples as list_to_tuple
 from autotune.topi.utils import get_const_int, get_const_tuple
-from autotune.tvm.names import resolver
 
 __all__ = [
     "array_mean",
@@ -40,7 +38,3 @@ def to_str_round(x: object, decimal: int = 6) -> str:
 def array_mean(costs: Iterable[float]) -> float:
     """Return the mean of the costs of a result."""
     return float(np.mean([float(each) for each in costs]))
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -1,7 +1,5 @@
 """TVM's `auto_scheduler.workload_registry`."""
 
-from typing import TYPE_CHECKING
-
 from autotune.auto_scheduler.workload_registry import (
     WORKLOAD_FUNC_REGISTRY,
     decode_workload_key_to_func_args,
@@ -15,7 +13,6 @@ from autotune.auto_scheduler.workload_registry import (
     workload_func_name,
     workload_key_to_tensors,
 )
-from autotune.tvm.names import resolver
 
 __all__ = [
     "WORKLOAD_FUNC_REGISTRY",
@@ -30,6 +27,3 @@ __all__ = [
     "workload_func_name",
     "workload_key_to_tensors",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -32,7 +32,6 @@ from autotune.task.scope import GLOBAL_SCOPE
 from autotune.task.template import offer_library
 from autotune.tvm.autotvm.measure.measure_methods import RPCRunner
 from autotune.tvm.autotvm.tuner import callback
-from autotune.tvm.names import resolver
 
 if TYPE_CHECKING:
     from autotune.tvm.autotvm import (
@@ -87,6 +86,3 @@ __all__ = [
 ]
 
 offer_library("autotune.templates")  # TVM's templates are registered as soon as it is imported
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

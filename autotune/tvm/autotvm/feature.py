@@ -1,7 +1,5 @@
 """AutoTVM's `feature`: features of loops."""
 
-from typing import TYPE_CHECKING
-
 from autotune.features import (
     ana_lower,
     flatten_itervar_feature,
@@ -10,7 +8,6 @@ from autotune.features import (
     get_itervar_feature,
     get_itervar_feature_flatten,
 )
-from autotune.tvm.names import resolver
 
 __all__ = [
     "ana_lower",
@@ -20,6 +17,3 @@ __all__ = [
     "get_itervar_feature",
     "get_itervar_feature_flatten",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

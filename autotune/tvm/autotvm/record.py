@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Sequence
 from importlib import import_module
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from autotune.driver import kernel_of, lower
 from autotune.measure.types import MeasureInput
@@ -14,7 +13,6 @@ from autotune.record import *
 from autotune.record import __all__ as _ours
 from autotune.record import encode, load_from_file, pick_best, split_workload
 from autotune.record.outdated import task_refusal
-from autotune.tvm.names import resolver
 from autotune.utils.escaping import visible
 
 __all__ = [*_ours, "MeasureInput", "main"]
@@ -67,9 +65,6 @@ def _explain(inp: MeasureInput, ir: bool, code: bool) -> None:
     except Exception as error:  # the template is the user's, and a log may hold anything
         print(f"not shown: {visible(str(error) or type(error).__name__)}")
 
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)
 
 if __name__ == "__main__":
     main()

@@ -1,10 +1,8 @@
 """AutoTVM's `tophub`: records that ship are used anyway, so a context adds those of files."""
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
 
 from autotune.record import apply_history_best
-from autotune.tvm.names import resolver
 
 __all__ = ["context"]
 
@@ -24,7 +22,3 @@ def context(
     """
     del target, allow_fallback
     return apply_history_best(extra_files) if extra_files else nullcontext()
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -1,7 +1,5 @@
 """AutoTVM's name of `utils` up to 0.7."""
 
-from typing import TYPE_CHECKING
-
 from autotune.tvm.autotvm.utils import (
     EmptyContext,
     format_si_prefix,
@@ -10,7 +8,6 @@ from autotune.tvm.autotvm.utils import (
     get_rank,
     sample_ints,
 )
-from autotune.tvm.names import resolver
 
 __all__ = [
     "EmptyContext",
@@ -20,6 +17,3 @@ __all__ = [
     "get_rank",
     "sample_ints",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

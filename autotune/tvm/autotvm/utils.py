@@ -2,13 +2,11 @@
 
 import random
 from contextlib import nullcontext as EmptyContext
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from autotune.topi.utils import get_const_int, get_const_tuple
-from autotune.tvm.names import resolver
 from autotune.utils.si import scale as format_si_prefix
 
 __all__ = [
@@ -29,7 +27,3 @@ def get_rank(values: object) -> npt.NDArray[np.int64]:
 def sample_ints(low: int, high: int, m: int) -> list[int]:
     """Return ``m`` different integers from ``low`` on, below ``high``, at random."""
     return random.sample(range(low, high), m)
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

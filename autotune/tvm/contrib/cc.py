@@ -8,10 +8,8 @@ import subprocess
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from autotune.errors import CompileError
-from autotune.tvm.names import resolver
 from autotune.utils.check import Check
 
 __all__ = ["create_shared"]
@@ -75,7 +73,3 @@ def _run(command: Sequence[str]) -> None:
         raise CompileError(f"create_shared: cannot run {command[0]}: {error.strerror}") from error
     if done.returncode:
         raise CompileError(f"create_shared: {' '.join(command)}: {done.stderr.strip()}")
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
-
-from autotune.tvm.names import resolver
+from typing import TypeVar
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -21,7 +19,3 @@ def convert_func(tvm_func: F, tensor_type: type, to_dlpack_func: Callable[..., o
 def to_pytorch_func(tvm_func: F) -> F:
     """Return the function: it takes torch's tensors as they are."""
     return tvm_func
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -6,12 +6,10 @@ import os
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.error import URLError
 from urllib.request import urlretrieve
 
 from autotune.errors import AutotuneError
-from autotune.tvm.names import resolver
 from autotune.utils.check import Check
 
 __all__ = ["download", "download_testdata"]
@@ -80,7 +78,3 @@ def download_testdata(
     place.parent.mkdir(parents=True, exist_ok=True)
     download(url, place, overwrite)
     return str(place)
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

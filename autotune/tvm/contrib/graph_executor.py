@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autotune.errors import GraphError
 from autotune.network import NetworkInstance, load_param_dict
@@ -11,7 +11,6 @@ from autotune.runtime.arrays.array import NDArray
 from autotune.runtime.device import Device
 from autotune.runtime.evaluator import BenchmarkResult
 from autotune.runtime.timing import TimeOptions
-from autotune.tvm.names import resolver
 from autotune.utils.check import Check, is_whole
 
 _WIDTH, _TAIL = 12, 15
@@ -206,7 +205,3 @@ def create(
     if not isinstance(chosen, Device):
         check.refuse("device", "one device, such as tvm.cpu()", given)
     return GraphModule(libmod["default"](chosen))
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -6,9 +6,6 @@ import os
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from autotune.tvm.names import resolver
 
 __all__ = ["tar", "untar"]
 
@@ -28,7 +25,3 @@ def untar(tar_file: str | os.PathLike[str], directory: str | os.PathLike[str]) -
     """Extract an archive into a folder; nothing is written outside of it."""
     with tarfile.open(tar_file) as archive:
         archive.extractall(directory, filter="data")
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

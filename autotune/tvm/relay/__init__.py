@@ -1,12 +1,9 @@
 """TVM's ``relay``: networks as expressions."""
 
-from typing import TYPE_CHECKING
-
 from autotune.graph import Constant, TensorType, Value
 from autotune.graph import Value as Expr
 from autotune.network import load_param_dict, save_param_dict
 from autotune.tvm.driver.build_config import build_config
-from autotune.tvm.names import resolver
 from autotune.tvm.relay import analysis, build_module, expr, frontend, nn, op, testing, transform
 from autotune.tvm.relay.build_module import build
 from autotune.tvm.relay.expr import bind
@@ -21,6 +18,3 @@ __all__ = [
     "load_param_dict", "nn",
     "op", "save_param_dict", "testing", "transform",
 ]  # fmt: skip
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from autotune.graph import Variable, free_variables
-from autotune.tvm.names import resolver
 from autotune.tvm.relay.function import flattened
 
 
 def free_vars(expr: object) -> list[Variable]:
     """Return the variables of an expression, depth first, arguments from the left."""
     return list(free_variables(flattened(expr)))
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -6,7 +6,6 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from autotune.errors import GraphError
 from autotune.graph.passes import OWN, OWN_LAYERS
@@ -19,7 +18,6 @@ from autotune.runtime.arrays.array import NDArray, array
 from autotune.runtime.device_module import DeviceModule
 from autotune.target import Target
 from autotune.task import DispatchContext, FallbackContext
-from autotune.tvm.names import resolver
 from autotune.tvm.relay.function import Function, IRModule, graph_of
 from autotune.utils.check import Check
 from autotune.utils.names import Elsewhere
@@ -161,7 +159,3 @@ def build(
 def bind_params_by_name(function: object, params: Mapping[str, object]) -> Function:
     """Return a function whose parameters are constants."""
     return IRModule.from_expr(graph_of(function).bind(params))["main"]
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from autotune.errors import GraphError
 from autotune.graph import Constant, Graph, Value, Variable, free_variables
 from autotune.graph import Value as Expr
-from autotune.tvm.names import resolver
 from autotune.tvm.relay.function import Function, IRModule, Tuple, flattened, graph_of
 from autotune.tvm.relay.operators import const, var
 from autotune.tvm.relay.variable import Var
@@ -38,7 +36,3 @@ def bind(expr: object, binds: Mapping[Variable, Value]) -> object:
     outputs = flattened(expr)
     found = Graph(free_variables(outputs), outputs).substitute(binds).outputs
     return found[0] if isinstance(expr, Value) else Tuple(found)
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

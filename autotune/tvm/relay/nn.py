@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from autotune.errors import GraphError
 from autotune.graph import Constant, Value, apply, ops
-from autotune.tvm.names import resolver
 from autotune.tvm.relay.arguments import Numbers, check_values, whole_numbers
 from autotune.tvm.relay.forms import (
     along_channels,
@@ -388,7 +387,3 @@ def global_max_pool2d(data: Value, layout: str = "NCHW", out_layout: str = "") -
 def global_avg_pool3d(data: Value, layout: str = "NCDHW") -> Value:
     """Take the average of whole images of three dimensions."""
     return apply(ops.GlobalAvgPool3d(layout), data)
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from autotune.errors import GraphError
 from autotune.graph.operator import OPERATORS
-from autotune.tvm.names import resolver
 from autotune.tvm.relay import nn, operators
 from autotune.utils.check import Check
 from autotune.utils.names import did_you_mean
@@ -56,5 +55,3 @@ if not TYPE_CHECKING:  # in TVM 0.6 functions of operators were here as well
     from autotune.tvm.relay.operators import *
 
     tensor = transform = reduce = operators
-
-    __getattr__ = resolver(__name__)

@@ -6,12 +6,9 @@ return their module as it is. `ToMixedPrecision` alone changes results, and does
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from autotune.errors import GraphError
 from autotune.graph.passes import MIXED, mixed_precision
 from autotune.lowering.pass_context import PassContext
-from autotune.tvm.names import resolver
 from autotune.tvm.relay.function import IRModule, graph_of
 from autotune.utils.check import Check
 
@@ -168,7 +165,3 @@ class ToMixedPrecision:
         """
         keep = bool(PassContext.current().config.get(_KEEP, False))
         return IRModule.from_expr(mixed_precision(self._dtype, keep)(graph_of(mod)))
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

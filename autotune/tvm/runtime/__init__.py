@@ -1,15 +1,9 @@
 """TVM's `runtime`."""
 
-from typing import TYPE_CHECKING
-
 from autotune.network import load_param_dict, save_param_dict
 from autotune.runtime import *
 from autotune.runtime import __all__ as _ours
-from autotune.tvm.names import resolver
 from autotune.tvm.runtime.data_type import DataType
 from autotune.tvm.runtime.module import enabled, load_module
 
 __all__ = [*_ours, "DataType", "enabled", "load_module", "load_param_dict", "save_param_dict"]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zipfile import is_zipfile
 
 from autotune.errors import DeviceError, KernelError, TargetError
@@ -13,7 +13,6 @@ from autotune.runtime.device_module import DEVICE_FILES, DeviceFile
 from autotune.runtime.evaluator import BenchmarkResult
 from autotune.runtime.module import Module
 from autotune.target import Target
-from autotune.tvm.names import resolver
 from autotune.utils.check import Check
 
 __all__ = ["BenchmarkResult", "Module", "enabled", "load", "load_module"]
@@ -46,7 +45,3 @@ def enabled(target: object) -> bool:
 
 
 load = load_module  # its name in TVM 0.6
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

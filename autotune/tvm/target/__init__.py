@@ -1,14 +1,8 @@
 """TVM's `target`."""
 
-from typing import TYPE_CHECKING
-
 from autotune.target import *
 from autotune.target import __all__ as _ours
-from autotune.tvm.names import resolver
 from autotune.tvm.target.generic_func import generic_func
 from autotune.tvm.target.target import create, current_target
 
 __all__ = [*_ours, "create", "current_target", "generic_func"]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

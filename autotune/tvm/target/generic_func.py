@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autotune.errors import TargetError
 from autotune.target import Target
-from autotune.tvm.names import resolver
 from autotune.utils.check import Check
 
 __all__ = ["GenericFunc", "generic_func"]
@@ -64,7 +63,3 @@ def generic_func(fdefault: Callable[..., Any]) -> GenericFunc:
     """Make a function generic: decorate it, then ``register`` others for some targets."""
     _CHECK.function("fdefault", fdefault)
     return GenericFunc(fdefault)
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -1,9 +1,6 @@
 """TVM's `target.target`."""
 
-from typing import TYPE_CHECKING
-
 from autotune.target import Target
-from autotune.tvm.names import resolver
 
 __all__ = ["Target", "create", "current_target"]
 
@@ -13,7 +10,3 @@ current_target = Target.current  # its name in TVM 0.6
 def create(target: str | Target, host: str | Target | None = None) -> Target:
     """Return a target; TVM's name for `Target` up to 0.7."""
     return Target(target) if host is None else Target(target, host)
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

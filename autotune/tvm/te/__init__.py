@@ -1,12 +1,6 @@
 """TVM's `te`: tensor expressions and schedules."""
 
-from typing import TYPE_CHECKING
-
 from autotune.te import *
 from autotune.te import __all__ as _ours
-from autotune.tvm.names import resolver
 
 __all__ = [*_ours]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

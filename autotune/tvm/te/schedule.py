@@ -1,7 +1,5 @@
 """TVM's `te.schedule`."""
 
-from typing import TYPE_CHECKING
-
 from autotune.te import (
     FuseRelation,
     IterVar,
@@ -11,7 +9,6 @@ from autotune.te import (
     Stage,
     create_schedule,
 )
-from autotune.tvm.names import resolver
 
 __all__ = [
     "FuseRelation",
@@ -22,6 +19,3 @@ __all__ = [
     "Stage",
     "create_schedule",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

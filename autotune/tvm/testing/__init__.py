@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from autotune.runtime.device import Device, device
 from autotune.target import Target
-from autotune.tvm.names import resolver
 
 Decorator = Callable[[Any], Any]
 # Targets that tests run for, separated by semicolons, instead of all that are usable.
@@ -107,7 +106,3 @@ def _parametrize(targets: list[str]) -> Decorator:
         where = device(Target(each)) if device_enabled(each) else None
         cases.append(pytest.param(each, where, marks=[skip], id=str(each)))
     return pytest.mark.parametrize(("target", "dev"), cases)
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -3,13 +3,12 @@
 Records and tasks know them by the names of these functions.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG, State, register_workload
 from autotune.te.tensor import Tensor
 from autotune.topi.nn import get_pad_tuple, winograd_transform_matrices
-from autotune.tvm.names import resolver
 
 __all__ = [
     "conv2d_nchw_bn_relu_auto_scheduler_test",
@@ -214,7 +213,3 @@ def get_tiled_matmul() -> tuple[ComputeDAG, State]:
     order = [loop for pair in zip(rows, columns, strict=True) for loop in pair]
     state.reorder(c, [*order, state[c].iters[8]])
     return dag, state
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

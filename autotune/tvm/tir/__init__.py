@@ -1,7 +1,5 @@
 """TVM's name for the place of expressions and of the functions on them."""
 
-from typing import TYPE_CHECKING
-
 from autotune.ir import (
     EQ,
     GE,
@@ -92,7 +90,6 @@ from autotune.te import (
     truncdiv,
     truncmod,
 )
-from autotune.tvm.names import resolver
 
 
 class Any(PrimExpr):
@@ -191,6 +188,3 @@ __all__ = [
     "truncdiv",
     "truncmod",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

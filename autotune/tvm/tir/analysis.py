@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from autotune.errors import LoweringError
 from autotune.lowering import LoweredFunction, LoweredKernel
-from autotune.tvm.names import resolver
 from autotune.utils.check import Check
 
 __all__ = ["verify_gpu_code"]
@@ -49,7 +47,3 @@ def verify_gpu_code(func: object, constraints: Mapping[str, int]) -> bool:
         if found > int(most):
             return False
     return True
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

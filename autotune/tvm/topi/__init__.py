@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from autotune.topi import *
 from autotune.topi import __all__ as _ours
 from autotune.topi.utils import equal_const_int, get_const_float, get_const_int, get_const_tuple
-from autotune.tvm.names import resolver
 from autotune.tvm.topi.arrangements import *
 from autotune.tvm.topi.arrangements import __all__ as _arrangements
 from autotune.tvm.topi.indexing import *
@@ -44,5 +43,3 @@ if not TYPE_CHECKING:  # TVM's in place of ours, which have fewer names
     import autotune.tvm.topi.testing as testing
     import autotune.tvm.topi.utils as utils
     import autotune.tvm.topi.x86 as x86
-
-    __getattr__ = resolver(__name__)

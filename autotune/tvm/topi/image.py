@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from operator import add, mul
-from typing import TYPE_CHECKING
 
 from autotune import te
 from autotune.ir import Expr
 from autotune.te.tensor import Tensor
 from autotune.topi.arguments import asks, takes, tensor
 from autotune.topi.utils import static_shape
-from autotune.tvm.names import resolver
 from autotune.utils.check import Check
 
 __all__ = ["resize", "resize1d", "resize2d", "resize3d"]
@@ -196,7 +194,3 @@ def _cubic(x: Expr, extent: int, alpha: float) -> Taps:
         a * (t * t - t * t * t),
     ]
     return [(_inside(low + float(n - 1), extent), w) for n, w in enumerate(weights)]
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

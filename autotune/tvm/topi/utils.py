@@ -1,7 +1,5 @@
 """TVM's `topi.utils`."""
 
-from typing import TYPE_CHECKING
-
 from autotune.topi import tag
 from autotune.topi.nn import const_matrix
 from autotune.topi.utils import (
@@ -14,7 +12,6 @@ from autotune.topi.utils import (
     traverse_inline,
     unravel_index,
 )
-from autotune.tvm.names import resolver
 
 __all__ = [
     "const_matrix",
@@ -28,6 +25,3 @@ __all__ = [
     "traverse_inline",
     "unravel_index",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

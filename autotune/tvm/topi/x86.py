@@ -3,11 +3,9 @@
 import sys
 from typing import TYPE_CHECKING
 
-from autotune.tvm.names import resolver
 from autotune.tvm.topi.schedules import PARTS, members
 
 if not TYPE_CHECKING:
     globals().update(members("llvm"))
     for _part in PARTS:
         sys.modules[f"{__name__}.{_part}"] = sys.modules[__name__]
-    __getattr__ = resolver(__name__)

@@ -11,12 +11,10 @@ import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from autotune.errors import TunerError
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.record import encode, load_from_file, pick_best, write_log
-from autotune.tvm.names import resolver
 from autotune.tvm.relay.function import graph_of
 from autotune.utils.check import Check
 
@@ -119,7 +117,3 @@ def _pair(record: object) -> Pair:
 
 def _is_same(one: Path, other: Path) -> bool:
     return one.exists() and other.exists() and one.samefile(other)
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -1,7 +1,5 @@
 """AutoTVM's `measure.measure`: the types and `measure_option`."""
 
-from typing import TYPE_CHECKING
-
 from autotune.measure import (
     Builder,
     BuildResult,
@@ -12,7 +10,6 @@ from autotune.measure import (
     create_measure_batch,
     measure_option,
 )
-from autotune.tvm.names import resolver
 
 __all__ = [
     "BuildResult",
@@ -24,6 +21,3 @@ __all__ = [
     "create_measure_batch",
     "measure_option",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

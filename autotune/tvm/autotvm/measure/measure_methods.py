@@ -1,7 +1,7 @@
 """AutoTVM's `measure.measure_methods`: builders and runners."""
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autotune.errors import InstantiationError
 from autotune.measure import (
@@ -15,7 +15,6 @@ from autotune.measure import (
     Runner,
 )
 from autotune.target import Target
-from autotune.tvm.names import resolver
 from autotune.tvm.rpc import LocalSession
 
 __all__ = [
@@ -103,7 +102,3 @@ def set_cuda_target_arch(arch: object) -> None:
             'unless their target names another architecture: Target("cuda -arch=sm_80")',
             stacklevel=2,
         )
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

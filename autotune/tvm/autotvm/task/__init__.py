@@ -10,7 +10,6 @@ from autotune.tvm.autotvm.task.relay_integration import (
     extract_from_multiple_program,
     extract_from_program,
 )
-from autotune.tvm.names import resolver
 
 __all__ = [
     *_ours,
@@ -25,5 +24,3 @@ __all__ = [
 if not TYPE_CHECKING:  # TVM's in place of ours, which have fewer names
     import autotune.tvm.autotvm.task.dispatcher as dispatcher
     import autotune.tvm.autotvm.task.task as task
-
-    __getattr__ = resolver(__name__)

@@ -1,7 +1,5 @@
 """AutoTVM's `task.dispatcher`."""
 
-from typing import TYPE_CHECKING
-
 from autotune.record import ApplyHistoryBest
 from autotune.record import ApplyHistoryBest as ApplyGraphBest
 from autotune.task.dispatcher import (
@@ -11,7 +9,6 @@ from autotune.task.dispatcher import (
     FallbackContext,
     clear_fallback_cache,
 )
-from autotune.tvm.names import resolver
 
 __all__ = [
     "ApplyConfig",
@@ -22,6 +19,3 @@ __all__ = [
     "FallbackContext",
     "clear_fallback_cache",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from autotune.errors import GraphError
 from autotune.network.template_tasks import template_tasks
 from autotune.target import Target
 from autotune.task import Task
-from autotune.tvm.names import resolver
 from autotune.tvm.relay.function import graph_of
 from autotune.tvm.relay.op import name_of
 from autotune.utils.check import Check
@@ -60,7 +58,3 @@ def extract_from_multiple_program(
         for task in template_tasks(graph, numbers, chosen, names)[0]:
             found.setdefault(task.workload, task)
     return list(found.values())
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

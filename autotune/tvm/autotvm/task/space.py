@@ -1,7 +1,5 @@
 """AutoTVM's `task.space`: spaces and entities."""
 
-from typing import TYPE_CHECKING
-
 from autotune.errors import InstantiationError
 from autotune.task.axes import Axis, VirtualAxis
 from autotune.task.config_entity import ConfigEntity
@@ -18,7 +16,6 @@ from autotune.task.kinds import (
     SplitSpace,
     TransformSpace,
 )
-from autotune.tvm.names import resolver
 from autotune.utils.math import divisors as get_factors
 from autotune.utils.math import powers_of_two as get_pow2s
 
@@ -41,6 +38,3 @@ __all__ = [
     "get_factors",
     "get_pow2s",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

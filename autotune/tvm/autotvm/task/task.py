@@ -1,7 +1,5 @@
 """AutoTVM's `task.task`."""
 
-from typing import TYPE_CHECKING
-
 from autotune.task import (
     TASK_TABLE,
     ApplyConfig,
@@ -22,7 +20,6 @@ from autotune.task import (
 )
 from autotune.te import FlopError as FlopCalculationError
 from autotune.te import compute_flop
-from autotune.tvm.names import resolver
 
 __all__ = [
     "TASK_TABLE",
@@ -44,6 +41,3 @@ __all__ = [
     "serialize_args",
     "template",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -1,7 +1,5 @@
 """AutoTVM's `task.topi_integration`."""
 
-from typing import TYPE_CHECKING
-
 from autotune.task.topi_integration import (
     deserialize_args,
     get_workload,
@@ -9,7 +7,6 @@ from autotune.task.topi_integration import (
     register_topi_schedule,
 )
 from autotune.task.workload import args_to_workload, serialize_args
-from autotune.tvm.names import resolver
 
 __all__ = [
     "args_to_workload",
@@ -19,6 +16,3 @@ __all__ = [
     "register_topi_schedule",
     "serialize_args",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from io import TextIOBase
-from typing import TYPE_CHECKING
 
 from autotune.record import Database
 from autotune.tuner.callback import *
 from autotune.tuner.callback import __all__ as _ours
 from autotune.tuner.callback import log_to_file as _log_to_file
 from autotune.tuner.display.progress import Watcher
-from autotune.tvm.names import resolver
 
 __all__ = [*_ours]
 
@@ -33,7 +31,3 @@ def log_to_file(  # type: ignore[no-redef]
         TunerError: another protocol.
     """
     return _log_to_file(file_out, protocol, comments=False)
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

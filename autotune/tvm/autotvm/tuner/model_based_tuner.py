@@ -1,7 +1,6 @@
 """AutoTVM's `tuner.model_based_tuner`."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from autotune.tuner.model_based_tuner import (
     CostModel,
@@ -10,7 +9,6 @@ from autotune.tuner.model_based_tuner import (
     ModelOptimizer,
     submodular_pick,
 )
-from autotune.tvm.names import resolver
 
 __all__ = [
     "CostModel",
@@ -48,7 +46,3 @@ def knob2point(knob: Sequence[int], dims: Sequence[int]) -> int:
     for position, dim in zip(reversed(knob), reversed(dims), strict=True):
         p = p * int(dim) + int(position)
     return p
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

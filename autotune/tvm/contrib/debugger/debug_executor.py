@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autotune.errors import GraphError
 from autotune.network import NetworkReport, report
 from autotune.runtime.device import Device
 from autotune.tvm.contrib import graph_executor
 from autotune.tvm.contrib.graph_executor import GraphModule
-from autotune.tvm.names import resolver
 from autotune.utils.check import Check
 
 __all__ = ["GraphModuleDebug", "create"]
@@ -105,7 +104,3 @@ def create(
     """
     del dump_root
     return GraphModuleDebug(graph_executor.create(graph_json_str, libmod, device, ctx))
-
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

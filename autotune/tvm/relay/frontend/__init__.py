@@ -1,12 +1,6 @@
 """TVM's `relay.frontend`: models of other frameworks become modules of relay."""
 
-from typing import TYPE_CHECKING
-
-from autotune.tvm.names import resolver
 from autotune.tvm.relay.frontend.onnx import from_onnx
 from autotune.tvm.relay.frontend.pytorch import from_pytorch
 
 __all__ = ["from_onnx", "from_pytorch"]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -1,8 +1,5 @@
 """TVM's zoo: networks for tests and tutorials, with TVM's names, orders and first values."""
 
-from typing import TYPE_CHECKING
-
-from autotune.tvm.names import resolver
 from autotune.tvm.relay.testing import (
     dcgan,
     densenet,
@@ -37,6 +34,3 @@ __all__ = [
     "squeezenet",
     "vgg",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from autotune.te.tensor import Tensor
 from autotune.topi.nn import *
@@ -12,7 +11,6 @@ from autotune.topi.nn import __all__ as _ours
 from autotune.topi.nn import conv2d as _conv2d
 from autotune.topi.nn import pool2d
 from autotune.topi.transform import strided_slice
-from autotune.tvm.names import resolver
 from autotune.tvm.topi.nn.blocked_conv2d import conv2d_NCHWc
 from autotune.tvm.topi.nn.normalisation import *
 from autotune.tvm.topi.nn.normalisation import __all__ as _norms
@@ -104,6 +102,3 @@ for _theirs in ("depth_to_space", "space_to_depth", "upsampling"):
     sys.modules[f"{__name__}.{_theirs}"] = import_module(f"{__name__}.rearranging")
 for _theirs in ("batch_norm", "group_norm", "instance_norm", "local_response_norm"):
     sys.modules[f"{__name__}.{_theirs}"] = import_module(f"{__name__}.normalisation")
-
-if not TYPE_CHECKING:
-    __getattr__ = resolver(__name__)

@@ -8,7 +8,6 @@ from autotune.target import Target
 from autotune.te.schedule import Schedule
 from autotune.topi.testing import *
 from autotune.topi.testing import __all__ as _ours
-from autotune.tvm.names import resolver
 from autotune.tvm.topi.schedules import scheduler
 from autotune.tvm.topi.testing.references import *
 from autotune.tvm.topi.testing.references import __all__ as _references
@@ -30,4 +29,3 @@ def _schedule_for(name: str, target: str | Target) -> Callable[..., Schedule]:
 
 if not TYPE_CHECKING:
     globals().update({f"get_{name}_schedule": partial(_schedule_for, name) for name in _SCHEDULED})
-    __getattr__ = resolver(__name__)
