@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,11 +37,18 @@ class TorchGraph:
         self._device = device
         self._channels_last = channels_last
         self._known: dict[Value, Any] = {
-            value: self.tensor(value.array)
+            value: self._constant(value, node.inputs)
             for node in graph.nodes
             for value in node.inputs
             if isinstance(value, Constant)
         }
+
+    def _constant(self, value: Constant, beside: Sequence[Value]) -> Any:
+        """Return a constant with the rank of what it is added to, so that torch can fold it."""
+        ranks = [len(each.type.shape) for each in beside]
+        missing = max(ranks) - len(value.type.shape) if len(ranks) == 2 else 0
+        is_of_channels = len(value.type.shape) == 3  # [c, 1, 1]
+        return self.tensor(value.array[None] if missing == 1 and is_of_channels else value.array)
 
     def tensor(self, array: Any) -> Any:
         """Return numbers as a tensor of the dtype of the graph, where it is computed."""
@@ -85,7 +92,7 @@ class TorchGraph:
                 return f.batch_norm(data, mean, var, gamma, beta if op.center else None,
                                     False, 0.0, op.epsilon)  # fmt: skip
             case ops.BiasAdd():
-                return x[0] + x[1].reshape(-1, *[1] * (x[0].ndim - 2))
+                return x[0] + x[1].reshape(1, -1, *[1] * (x[0].ndim - 2))
             case ops.Pool2d():
                 return self._pool(op, x[0])
         raise GraphError(f"TorchGraph: no {op.name} yet")
