@@ -18,16 +18,18 @@ import argparse
 import statistics
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
+from autotune.graph import Array, Constant, Graph, TensorType, Variable, apply, ops
 from autotune.graph.passes import OWN, to_conv2d
-from autotune.network import compile_network, report
+from autotune.network import NetworkInstance, compile_network, report
 from benchmarks.rivals import set_up
-from benchmarks.turns import in_turns, torch_sampler
+from benchmarks.turns import alone, in_turns, torch_sampler
 
 WITHOUT = replace(OWN, passes=tuple([each for each in OWN.passes if each[1] is not to_conv2d]))
 # Runs of one sample, those of PyTorch that are one graph, and samples.
@@ -82,9 +84,7 @@ LAYERS = {
 }
 
 
-def torch_calls(
-    layer: Layer, arrays: Sequence[np.ndarray[Any, Any]], torch: Any
-) -> dict[str, Callable[[], Any]]:
+def torch_calls(layer: Layer, arrays: Sequence[Array], torch: Any) -> dict[str, Callable[[], Any]]:
     """Return PyTorch's layer in each layout, on the GPU, with what follows if there is a bias.
 
     For that cuDNN has kernels, which PyTorch offers for convolutions alone.
@@ -139,30 +139,51 @@ def _captured(torch: Any, calls: dict[str, Callable[[], Any]]) -> dict[str, Call
     return samplers
 
 
-def timed(name: str, layer: Layer, options: argparse.Namespace, torch: Any) -> float:
-    """Print the times of a layer; return those of the best library over ours."""
+@dataclass(frozen=True)
+class Prepared:
+    """A layer as networks of its own, and its numbers: data, weight, and bias if they have one."""
+
+    name: str
+    layer: Layer
+    arrays: tuple[Array, ...]
+    instances: dict[str, NetworkInstance]
+
+    @property
+    def inputs(self) -> tuple[Array, ...]:
+        """The numbers that the networks do not have as constants."""
+        return self.arrays[: 1 if len(self.arrays) == 3 else 2]
+
+
+def prepared(name: str, layer: Layer, target: str, unknown: bool) -> Prepared:
+    """Compile a layer; unknown weights are inputs."""
     rng, dims = np.random.default_rng(0), len(layer.data) - 2
     shapes = (layer.data, layer.weight, (layer.filters,))
-    data, weight, bias = [rng.normal(size=s, scale=0.05).astype("float32") for s in shapes]
-    x = Variable(TensorType(layer.data), "data")
-    given: tuple[np.ndarray[Any, Any], ...] = (data,)
-    if options.unknown:
-        graph = Graph.of(apply(layer.op, x, Variable(TensorType(layer.weight), "weight")))
-        given, calls = (data, weight), torch_calls(layer, (data, weight), torch)
+    arrays = tuple([rng.normal(size=s, scale=0.05).astype("float32") for s in shapes])
+    x, ways = Variable(TensorType(layer.data), "data"), {"ours": OWN}
+    if unknown:
+        arrays = arrays[:2]
+        y = apply(layer.op, x, Variable(TensorType(layer.weight), "weight"))
     else:
-        y = apply(layer.op, x, Constant.of(weight))
-        biased = apply(ops.Add(), y, Constant.of(bias.reshape(-1, *[1] * dims)))
-        graph = Graph.of(apply(ops.Relu(), biased))
-        calls = torch_calls(layer, (data, weight, bias), torch)
+        ways["without"] = WITHOUT
+        y = apply(layer.op, x, Constant.of(arrays[1]))
+        bias = Constant.of(arrays[2].reshape(-1, *[1] * dims))
+        y = apply(ops.Relu(), apply(ops.Add(), y, bias))
+    compiled = {
+        key: compile_network(Graph.of(y), target, passes).instance()
+        for key, passes in ways.items()
+    }
+    return Prepared(name, layer, arrays, compiled)
+
+
+def timed(made: Prepared, torch: Any) -> float:
+    """Print the times of a layer; return those of the best library over ours."""
+    calls = torch_calls(made.layer, made.arrays, torch)
     exact = next(iter(calls.values()))().cpu().numpy()
     samplers = _captured(torch, calls)
-    for key, passes in (("ours", OWN), *([] if options.unknown else [("without", WITHOUT)])):
-        instance = compile_network(graph, options.target, passes).instance()
-        found = instance(*given)[0].numpy()
+    for key, instance in made.instances.items():
+        found = instance(*made.inputs)[0].numpy()
         error = np.linalg.norm(found - exact) / np.linalg.norm(exact)
-        assert error < 1e-5, f"{name}: {key} differs from PyTorch by {error:.1e}"
-        if options.report and passes is OWN:
-            print(report(instance))
+        assert error < 1e-5, f"{made.name}: {key} differs from PyTorch by {error:.1e}"
         sampler = instance.program.sampler()
         samplers[key] = lambda sampler=sampler: sampler.sample(RUNS) / RUNS
     times = in_turns(samplers, ROUNDS)
@@ -172,7 +193,7 @@ def timed(name: str, layer: Layer, options: argparse.Namespace, torch: Any) -> f
     ours = [us for key, us in median.items() if not key.startswith(layouts)]
     cells = " | ".join(f"{us:.1f}" for us in (*library, *ours))
     ratio = min(library) / median["ours"]
-    print(f"| {name} | {cells} | {ratio:.2f} |", flush=True)
+    print(f"| {made.name} | {cells} | {ratio:.2f} |", flush=True)
     return ratio
 
 
@@ -182,20 +203,24 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", default="", help="layers whose name holds this")
     parser.add_argument("--target", default="cuda")
     parser.add_argument("--unknown", action="store_true", help="weights are inputs")
+    parser.add_argument("--lock", help="a file; who holds it is timed, others wait")
     parser.add_argument("--report", action="store_true", help="show the kernels")
     options = parser.parse_args(argv)
     import torch
 
     set_up(torch)
+    chosen = [(name, layer) for name, layer in LAYERS.items() if options.only in name]
+    with ThreadPoolExecutor() as pool:
+        make = partial(prepared, target=options.target, unknown=options.unknown)
+        every = list(pool.map(make, *zip(*chosen, strict=True)))
     without = "" if options.unknown else " without `to_conv2d` |"
     print(f"| layer, us | PyTorch | channels last | ours |{without} library / ours |")
     print("|---|---|---|---|---|" + "---|" * bool(without))
-    with torch.no_grad():
-        ratios = [
-            timed(name, layer, options, torch)
-            for name, layer in LAYERS.items()
-            if options.only in name
-        ]
+    with torch.no_grad(), alone(options.lock):
+        ratios = [timed(each, torch) for each in every]
+    if options.report:
+        for each in every:
+            print(report(each.instances["ours"]))
     mean = float(np.exp(np.mean(np.log(ratios))))
     print(f"library / ours: geometric mean {mean:.2f}, least {min(ratios):.2f}")
 

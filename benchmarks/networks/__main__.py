@@ -7,11 +7,11 @@
 
 Parameters are drawn so that folding shows: scales of both signs, means and shifts that are not 0.
 Errors are norms of differences to PyTorch in float64. On a CPU times are CPU time of the process
-and, in turns with PyTorch, wall time; both use all cores. PyTorch's are eager, in both layouts,
-traced and frozen, and compiled, which needs a C++ compiler. On a GPU they are times of CUDA graphs
-in turns: ours, and PyTorch's of the network as it is, after our passes (batch norms folded), and
-traced and frozen, in NCHW and channels_last, with cuDNN's choice by measuring all that it offers,
-in strict float32 or in 16-bit floats (`--dtype float16`). PyTorch must be installed.
+and, in turns with PyTorch, wall time; both use all cores. PyTorch's are eager, traced and frozen,
+and compiled, which needs a C++ compiler, each in both layouts. On a GPU they are times of CUDA
+graphs in turns: ours, and PyTorch's of the network as it is, after our passes (norms folded),
+and traced and frozen, in NCHW and channels_last, with cuDNN's choice by measuring all that it
+offers, in strict float32 or in 16-bit floats (`--dtype float16`). PyTorch must be installed.
 """
 
 from __future__ import annotations
@@ -152,15 +152,13 @@ def _time_on_cpu(
     head: str, graph: Graph, instances: dict[str, NetworkInstance], torch: Any, rounds: int
 ) -> None:
     runs: dict[str, Callable[[], object]] = {key: one.run for key, one in instances.items()}
-    peer = TorchGraph(graph, torch, getattr(torch, graph.inputs[0].dtype))
-    tensor = peer.tensor(input_of(graph))
-    runs["torch"] = lambda: peer(tensor)
-    last = TorchGraph(graph, torch, torch.float32, channels_last=True)
-    tensor_last = last.tensor(input_of(graph))
-    runs["torch, channels_last"] = lambda: last(tensor_last)
-    frozen = _optimised(peer, tensor, torch)
-    runs["torch, traced and frozen"] = lambda: frozen(tensor)
-    runs["torch, compiled"] = compiled(torch, lambda x: peer(x)[0], tensor)
+    for last in (False, True):
+        peer = TorchGraph(graph, torch, torch.float32, channels_last=last)
+        tensor, layout = peer.tensor(input_of(graph)), "channels_last" if last else "NCHW"
+        runs[f"torch, {layout}"] = partial(peer, tensor)
+        runs[f"torch, {layout}, frozen"] = partial(_optimised(peer, tensor, torch), tensor)
+        first = partial(_first_of, peer)
+        runs[f"torch, {layout}, compiled"] = compiled(torch, first, tensor)
     wall: dict[str, list[float]] = {key: [] for key in runs}
     cpu: dict[str, list[float]] = {key: [] for key in runs}
     for _ in range(rounds):
@@ -177,12 +175,16 @@ def _time_on_cpu(
         )
 
 
+def _first_of(peer: TorchGraph, x: Any) -> Any:
+    return peer(x)[0]
+
+
 def _optimised(peer: TorchGraph, tensor: Any, torch: Any) -> Any:
     """Return PyTorch's network after its own optimisations for inference: folds and fusions."""
 
     class Module(torch.nn.Module):  # type: ignore[name-defined, misc]
         def forward(self, x: Any) -> Any:
-            return peer(x)[0]
+            return _first_of(peer, x)
 
     traced = torch.jit.trace(Module().eval(), tensor)
     return torch.jit.optimize_for_inference(torch.jit.freeze(traced))

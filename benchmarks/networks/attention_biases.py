@@ -21,6 +21,7 @@ import autotune
 from benchmarks.cubin import Replays, race
 from benchmarks.layer_workloads import attention_rivals
 from benchmarks.templates_gpu import captured_rivals
+from benchmarks.turns import alone
 
 # Batch, heads, queries, keys, size, and the extents of the bias before the keys.
 CASES: dict[str, tuple[int, int, int, int, int, tuple[int, ...]]] = {
@@ -80,14 +81,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--lock", help="a file; who holds it is timed, others wait")
     options = parser.parse_args(argv)
     torch: Any = importlib.import_module("torch")
     torch.manual_seed(0)
     print(torch.cuda.get_device_name(), "PyTorch", torch.__version__, flush=True)
     with ThreadPoolExecutor(16) as pool:
         functions = list(pool.map(built, CASES.values()))
-    for (name, case), function in zip(CASES.items(), functions, strict=True):
-        compare(torch, name, function, case, options.rounds)
+    with alone(options.lock):
+        for (name, case), function in zip(CASES.items(), functions, strict=True):
+            compare(torch, name, function, case, options.rounds)
 
 
 if __name__ == "__main__":
