@@ -1,8 +1,6 @@
 """Marked products become `wgmma`: right in the emulator, compiled well, or refused."""
 
 import re
-import shutil
-import subprocess
 
 import ml_dtypes
 import numpy as np
@@ -14,6 +12,7 @@ from autotune.errors import LoweringError
 from autotune.target import Target
 from tests.fuzz.running import Job, run_batch
 from tests.lowering.warpgroup_products import Tiles, definition, product
+from tests.templates.assembled import needs_nvcc, spilled
 from tests.topi.evaluate import cut_to_tf32
 
 HOPPER = Target("cuda -arch=sm_90")
@@ -142,17 +141,11 @@ def test_a_mark_on_other_loops_is_refused():
         kernel_of_schedule(s, [*inputs, d], HOPPER)
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@needs_nvcc
 @pytest.mark.parametrize("dtype", ["float16", "tf32"])
 @pytest.mark.parametrize("stages", [2, 3, 4])
 def test_products_are_not_serialized_and_sums_stay_in_registers(stages, dtype, tmp_path):
     depth = 32 if dtype == "tf32" else 64
     tiles = Tiles(rows=128, columns=256 if stages < 4 else 128, depth=depth, stages=stages)
     kernel = kernel_of(tiles, size=(4096, 4096, 4096), dtype=dtype)
-    text = tmp_path / "kernel.cu"
-    text.write_text(kernel.source)
-    command = ["nvcc", "-cubin", *kernel.flags, "-Xptxas", "-v", text, "-o", tmp_path / "out"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "serialized" not in done.stderr
-    assert "0 bytes spill stores" in done.stderr
+    assert not any(spilled(kernel, tmp_path))

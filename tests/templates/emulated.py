@@ -5,7 +5,7 @@ import itertools
 import ml_dtypes
 import numpy as np
 
-from autotune.emulator import run_emulated
+from autotune.emulator import EmulatedKernel, compile_emulated, run_emulated
 from autotune.task import create
 
 
@@ -38,6 +38,17 @@ def arrays_of(source, make=None):
         return np.full(a.shape, -1 if dtype.kind in "iu" else np.nan, dtype)
 
     return [array_of(a) for a in source.args]
+
+
+def in_the_emulator(source, folder, arrays):
+    """Run a kernel of Hopper, and return its result and the right one."""
+    kernel = source.kernel("cuda")
+    # Its checks know of no barriers but those of blocks and warps.
+    library = compile_emulated(kernel, folder / "kernel.so", arch="sm_90", checked=False)
+    EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
+    with np.errstate(invalid="ignore"):
+        wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
+    return arrays[-1].astype(np.float64), wanted
 
 
 def check_emulated(name, args, count=1, make=None, rtol=1e-4, fits=few_threads, atol=None):

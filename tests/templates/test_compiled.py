@@ -1,13 +1,10 @@
 """The defaults of CUDA templates are accepted by nvcc, and their sums stay in registers."""
 
-import re
-import shutil
-import subprocess
-
 import autotune.templates  # noqa: F401 - registers the tasks
 import pytest
 
 from autotune.task import create
+from tests.templates.assembled import needs_nvcc, spilled
 
 RESTED = (True, "gelu", True, False)
 CASES = {
@@ -25,17 +22,11 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@needs_nvcc
 @pytest.mark.parametrize("name", CASES)
 def test_the_default_compiles_for_hopper_and_its_sums_stay_in_registers(name, tmp_path):
     task = create(name.split()[0], CASES[name], "cuda -arch=sm_90")
-    kernel, text = task.instantiate(task.default()).kernel("cuda"), tmp_path / "kernel.cu"
-    text.write_text(kernel.source)
-    command = ["nvcc", "-cubin", "-arch=sm_90", *kernel.flags, "-Xptxas", "-v", text]
-    done = subprocess.run(
-        [*command, "-o", tmp_path / "out"], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    spilled = [int(n) for n in re.findall(r"(\d+) bytes spill stores", done.stderr)]
-    assert len(spilled) == len({call.entry for call in kernel.calls})
-    assert max(spilled) <= 32
+    kernel = task.instantiate(task.default()).kernel("cuda")
+    found = spilled(kernel, tmp_path)
+    assert len(found) == len({call.entry for call in kernel.calls})
+    assert max(found) <= 32

@@ -21,6 +21,7 @@ from autotune.errors import TemplateError
 from autotune.kernel import launch_violation
 from autotune.target import Target
 from autotune.task import create
+from tests.templates.assembled import needs_nvcc, spilled
 
 # Odd extents, so that every tile has a tail: name, arguments, how many configurations to run.
 SMALL = [
@@ -212,20 +213,14 @@ def test_every_valid_configuration_fits_the_device(name, args):
     assert all(launch_violation(s.kernel("cuda"), limits) is None for s in sources)
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@needs_nvcc
 @pytest.mark.parametrize(("name", "args"), LARGE)
 def test_cuda_text_compiles_for_hopper(name, args, tmp_path):
     def clustered(kernel):
         return name == "softmax" or len(args) == 4 or "#define CLUSTER 1" in kernel.source
 
     for source in drawn(create(f"{name}.cuda", args, "cuda -arch=sm_90"), 1, clustered):
-        text = tmp_path / "kernel.cu"
-        kernel = source.kernel("cuda")
-        text.write_text(kernel.source)
-        arch = [] if any("-arch" in flag for flag in kernel.flags) else ["-arch=sm_90"]
-        command = ["nvcc", "-cubin", *arch, *kernel.flags, text, "-o", tmp_path / "kernel.cubin"]
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        assert spilled(source.kernel("cuda"), tmp_path)
 
 
 @pytest.mark.parametrize("target", ["cuda -arch=sm_90", "cuda -arch=sm_75"])

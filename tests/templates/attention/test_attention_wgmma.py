@@ -1,7 +1,5 @@
 """Attention by wgmma: right in the emulator, next to mma.sync in one space, and compiled well."""
 
-import shutil
-import subprocess
 from dataclasses import replace
 
 import autotune.templates  # noqa: F401 - registers the tasks
@@ -16,6 +14,7 @@ from autotune.kernel import launch_violation
 from autotune.target import Target
 from autotune.task import ConfigEntity, create
 from autotune.task.kinds import OtherOptionEntity
+from tests.templates.assembled import needs_nvcc, spilled
 from tests.templates.emulated import arrays_of
 
 HOPPER = Target("cuda -arch=sm_90")
@@ -123,7 +122,7 @@ def test_both_defaults_are_choices_of_the_space(size):
         assert attention_space.MANY_QUERIES.violation(shape, choice, HOPPER) is None
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@needs_nvcc
 @pytest.mark.parametrize(
     ("size", "knobs"),
     [(128, (8, 128, 2)), (128, (4, 64, 2)), (80, (8, 128, 2)), (40, (8, 128, 2)),
@@ -133,11 +132,4 @@ def test_both_defaults_are_choices_of_the_space(size):
 def test_products_are_not_serialized_and_nothing_is_spilled(size, knobs, tmp_path):
     shape = replace(LARGE, size=size)
     kernel = attention_wgmma.kernel(shape, choice_of(*knobs)).kernel("cuda")
-    text = tmp_path / "kernel.cu"
-    text.write_text(kernel.source)
-    command = ["nvcc", "-cubin", *kernel.flags, "-Xptxas", "-v", text, "-o", tmp_path / "out"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    # These say that the assembler waits for products where the kernel does not.
-    assert "(C75" not in done.stderr
-    assert " 0 bytes spill stores" in done.stderr
+    assert spilled(kernel, tmp_path) == [0]

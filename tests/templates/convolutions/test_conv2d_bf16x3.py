@@ -1,7 +1,5 @@
 """Convolutions of float32 by products of bfloat16: what they compute, what is offered."""
 
-import shutil
-import subprocess
 import time
 from dataclasses import replace
 from itertools import product
@@ -18,6 +16,7 @@ from autotune.target import Target
 from autotune.task import ConfigEntity, create
 from autotune.task.kinds import OtherOptionEntity
 from tests.pace import is_within
+from tests.templates.assembled import needs_nvcc, spilled
 from tests.templates.emulated import arrays_of
 
 HOPPER = Target("cuda -arch=sm_90")
@@ -205,20 +204,12 @@ def test_every_shape_has_choices_that_fit_a_block_and_its_default_is_one(shape):
         assert launch_violation(kernel, HOPPER.limits) is None
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@needs_nvcc
 @pytest.mark.parametrize("shape", [RESNET[0], RESNET[1], RESNET[4], RESNET[7]], ids=str)
 def test_products_are_not_serialized_and_sums_stay_in_registers(shape, tmp_path):
     choice = conv2d_bf16x3.default_choice(shape, HOPPER)
     kernel = conv2d_bf16x3.kernel(shape, choice).kernel("cuda")
-    text = tmp_path / "kernel.cu"
-    text.write_text(kernel.source)
-    command = ["nvcc", "-cubin", *kernel.flags, "-Xptxas", "-v", text, "-o", tmp_path / "out"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    # These say that the assembler waits for products where the kernel does not.
-    assert "(C75" not in done.stderr
-    spilled = int(done.stderr.partition(" bytes spill stores")[0].split()[-1])
-    assert spilled <= 64, f"{spilled} bytes"
+    assert spilled(kernel, tmp_path)[0] <= 64
 
 
 def entry(args, target):

@@ -6,12 +6,11 @@ import pytest
 from autotune.templates.convolutions import conv2d_cuda, conv2d_im2col
 from autotune.templates.convolutions.conv2d_shape import Conv2d
 
-from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.kernel import launch_violation
 from autotune.target import Target
 from autotune.task import ConfigEntity, create
 from autotune.task.kinds import OtherOptionEntity
-from tests.templates.emulated import arrays_of
+from tests.templates.emulated import arrays_of, in_the_emulator
 
 HOPPER = Target("cuda -arch=sm_90")
 CHOICE = {"tile_n": 128, "chunk": 32, "stages": 3, "in_turn": 0, "split": 1, "band": 1}
@@ -49,16 +48,13 @@ LAYERS = {
 def test_results_are_right_with_infinities_and_nans_too(name, strange, tmp_path):
     shape, change = LAYERS[name]
     source = conv2d_im2col.kernel(shape, {**CHOICE, **change})
-    kernel, arrays = source.kernel("cuda"), arrays_of(source)
+    arrays = arrays_of(source)
     if strange:
         arrays[0].flat[5], arrays[1].flat[7], arrays[1].flat[-1] = 1e30, 1e-42, np.nan
-    # Its checks know of no barriers but those of blocks and warps.
-    library = compile_emulated(kernel, tmp_path / "kernel.so", arch="sm_90", checked=False)
-    EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
-    wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
+    got, wanted = in_the_emulator(source, tmp_path, arrays)
     exists = ~np.isnan(wanted)  # a ReLU makes 0 of those
     assert strange or exists.all()
-    np.testing.assert_allclose(arrays[-1].astype(np.float64)[exists], wanted[exists], 1e-5, 3e-5)
+    np.testing.assert_allclose(got[exists], wanted[exists], 1e-5, 3e-5)
 
 
 @pytest.mark.parametrize("args", [PATCHES, LINE, GAPS], ids=["patches", "line", "wide gaps"])

@@ -6,11 +6,10 @@ import pytest
 from autotune.templates.convolutions import conv2d_pointwise
 from autotune.templates.convolutions.conv2d_shape import Conv2d
 
-from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.target import Target
 from autotune.task import ConfigEntity, create
 from autotune.task.kinds import OtherOptionEntity
-from tests.templates.emulated import arrays_of
+from tests.templates.emulated import arrays_of, in_the_emulator
 
 HOPPER = Target("cuda -arch=sm_90")
 CHOICE = {"groups": 1, "tile_n": 24, "stages": 2, "ahead": 1, "split": 1, "swapped": 0}
@@ -36,11 +35,8 @@ LAYERS = {
 def test_results_have_the_epilogue_of_their_channel(name, tmp_path):
     shape, change = LAYERS[name]
     source = conv2d_pointwise.kernel(shape, {**CHOICE, **change})
-    kernel, arrays = source.kernel("cuda"), arrays_of(source)
-    library = compile_emulated(kernel, tmp_path / "kernel.so", arch="sm_90", checked=False)
-    EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
-    wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
-    np.testing.assert_allclose(arrays[-1].astype(np.float64), wanted, rtol=1e-5, atol=1e-5)
+    got, wanted = in_the_emulator(source, tmp_path, arrays_of(source))
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,5 @@
 """Implicit GEMM by TMA in im2col mode: right in the emulator, and chosen where it gains."""
 
-import shutil
-import subprocess
-
 import numpy as np
 import pytest
 from autotune.templates.convolutions.conv2d_nhwc import AcrossGroups, Conv2dNhwc
@@ -11,11 +8,11 @@ from autotune.templates.epilogue import Epilogue
 from autotune.templates.products import gemm_half, gemm_tma, gemm_tma_tiling, gemm_transposed
 from autotune.templates.products.gemm_tma_form import FORMS
 
-from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.errors import TemplateError
 from autotune.kernel import launch_violation
 from autotune.target import Target
-from tests.templates.emulated import arrays_of
+from tests.templates.assembled import needs_nvcc, spilled
+from tests.templates.emulated import arrays_of, in_the_emulator
 
 HOPPER = Target("cuda -arch=sm_90")
 REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu")
@@ -114,17 +111,6 @@ LAYERS = {
         {"split": 2, "frags_n": 2, "warps_m": 8},
     ),
 }
-
-
-def in_the_emulator(source, folder, arrays):
-    """Run a kernel, and return its result and the right one."""
-    kernel = source.kernel("cuda")
-    # Its checks know of no barriers but those of blocks and warps.
-    library = compile_emulated(kernel, folder / "kernel.so", arch="sm_90", checked=False)
-    EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
-    with np.errstate(invalid="ignore"):
-        wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
-    return arrays[-1].astype(np.float64), wanted
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -246,15 +232,8 @@ def test_layers_that_are_known_to_gain_use_tma_untuned(shape, boxes):
     assert gemm_half.violation(shape, choice, HOPPER) is None
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@needs_nvcc
 def test_wgmma_is_not_serialized_and_accumulators_stay_in_registers(tmp_path):
     shape = Conv2dNhwc(2, 64, 64, 320, 320, SAME, "float16", BIAS)
     choice = gemm_tma.default_choice(shape, HOPPER)
-    kernel, text = gemm_tma.kernel(shape, choice).kernel("cuda"), tmp_path / "kernel.cu"
-    text.write_text(kernel.source)
-    command = ["nvcc", "-cubin", *kernel.flags, "-Xptxas", "-v", text, "-o", tmp_path / "out"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    # These say that the assembler waits for products where the kernel does not.
-    assert "(C75" not in done.stderr
-    assert " 0 bytes spill stores" in done.stderr
+    assert not any(spilled(gemm_tma.kernel(shape, choice).kernel("cuda"), tmp_path))

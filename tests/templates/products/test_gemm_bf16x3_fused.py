@@ -1,7 +1,5 @@
 """Products of float32 that are split in the kernel that multiplies: right, and what is offered."""
 
-import shutil
-import subprocess
 import time
 from itertools import product
 
@@ -12,12 +10,12 @@ from autotune.templates.epilogue import Epilogue
 from autotune.templates.products import gemm_bf16x3_fused
 from autotune.templates.products.gemm_shape import Gemm
 
-from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.kernel import launch_violation
 from autotune.target import Target
 from autotune.task import create
 from tests.pace import is_within
-from tests.templates.emulated import arrays_of
+from tests.templates.assembled import needs_nvcc, spilled
+from tests.templates.emulated import arrays_of, in_the_emulator
 
 HOPPER = Target("cuda -arch=sm_90")
 REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=0.5)
@@ -51,15 +49,11 @@ PRODUCTS = {
 def test_products_are_right_also_where_floats_have_no_pieces(name, strange, tmp_path):
     shape, change = PRODUCTS[name]
     source = gemm_bf16x3_fused.kernel(shape, {**CHOICE, **change})
-    kernel, arrays = source.kernel("cuda"), arrays_of(source)
+    arrays = arrays_of(source)
     if strange:
         arrays[0].flat[5], arrays[1].flat[7], arrays[1].flat[-1] = np.inf, 1e-42, np.nan
-    # Its checks know of no barriers but those of blocks and warps.
-    library = compile_emulated(kernel, tmp_path / "kernel.so", arch="sm_90", checked=False)
-    EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
-    with np.errstate(invalid="ignore"):
-        wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
-    np.testing.assert_allclose(arrays[-1].astype(np.float64), wanted, rtol=1e-5, atol=1e-5)
+    got, wanted = in_the_emulator(source, tmp_path, arrays)
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
 
 
 SHAPES = [
@@ -87,7 +81,7 @@ def test_every_shape_has_choices_that_fit_a_block_and_its_default_is_one(shape):
         assert launch_violation(kernel, HOPPER.limits) is None
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@needs_nvcc
 @pytest.mark.parametrize(
     "change",
     [
@@ -99,15 +93,7 @@ def test_every_shape_has_choices_that_fit_a_block_and_its_default_is_one(shape):
 def test_products_are_not_serialized_and_sums_stay_in_registers(change, tmp_path):
     shape = Gemm(1000, 777, 1001, epilogue=REST)
     kernel = gemm_bf16x3_fused.kernel(shape, {**CHOICE, **change}).kernel("cuda")
-    text = tmp_path / "kernel.cu"
-    text.write_text(kernel.source)
-    command = ["nvcc", "-cubin", *kernel.flags, "-Xptxas", "-v", text, "-o", tmp_path / "out"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    # These say that the assembler waits for products where the kernel does not.
-    assert "(C75" not in done.stderr
-    spilled = [int(text.split()[-1]) for text in done.stderr.split(" bytes spill stores")[:-1]]
-    assert max(spilled) <= 16, f"{spilled} bytes"
+    assert max(spilled(kernel, tmp_path)) <= 16
 
 
 @pytest.mark.parametrize("groups", [1, 2, 3, 4])

@@ -7,9 +7,8 @@ from autotune.templates.products import gemm_half, gemm_padded, gemm_tma
 from autotune.templates.products.gemm_shape import Gemm
 from autotune.templates.products.gemm_tma_tiling import TmaTiling
 
-from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.target import Target
-from tests.templates.emulated import arrays_of
+from tests.templates.emulated import arrays_of, in_the_emulator
 
 HOPPER = Target("cuda -arch=sm_90")
 PADDED = gemm_padded.Padded(gemm_half)
@@ -62,17 +61,6 @@ def test_a_large_product_of_even_rows_is_two_kernels_untuned():
     with HOPPER:
         untuned = source.gemm_cuda_any(1030, 1030, 1030, "float16")
     assert [call.entry for call in untuned.calls] == ["pad", "gemm_tma"]
-
-
-def in_the_emulator(made, folder, arrays):
-    """Run a kernel, and return its result and the right one."""
-    kernel = made.kernel("cuda")
-    # Its checks know of no barriers but those of blocks and warps.
-    library = compile_emulated(kernel, folder / "kernel.so", arch="sm_90", checked=False)
-    EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
-    with np.errstate(invalid="ignore"):
-        wanted = made.reference(*(x.astype(np.float64) for x in arrays[:-1]))
-    return arrays[-1].astype(np.float64), wanted
 
 
 def test_copies_of_even_rows_are_right(tmp_path):

@@ -1,8 +1,5 @@
 """Products of few rows by TMA: operands, split-K, choices."""
 
-import shutil
-import subprocess
-
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
@@ -10,12 +7,12 @@ from autotune.templates.epilogue import Epilogue
 from autotune.templates.products import gemm_half, gemm_padded, gemm_skinny
 from autotune.templates.products.gemm_shape import Gemm
 
-from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.errors import TemplateError
 from autotune.kernel import launch_violation
 from autotune.target import Target
 from autotune.task import create
-from tests.templates.emulated import arrays_of
+from tests.templates.assembled import needs_nvcc, spilled
+from tests.templates.emulated import arrays_of, in_the_emulator
 
 HOPPER = Target("cuda -arch=sm_90a")
 CHOICE = {
@@ -47,12 +44,8 @@ def test_products_match_their_reference_in_the_emulator(name, tmp_path):
     shape, change = PRODUCTS[name]
     family = gemm_padded.Padded(gemm_skinny) if gemm_padded.is_needed(shape) else gemm_skinny
     source = family.kernel(shape, choice_of(shape, **change))
-    kernel, arrays = source.kernel("cuda"), arrays_of(source)
-    # Its checks know of no barriers but those of blocks and warps.
-    library = compile_emulated(kernel, tmp_path / "kernel.so", arch="sm_90", checked=False)
-    EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
-    wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
-    np.testing.assert_allclose(arrays[-1].astype(np.float64), wanted, rtol=2e-2, atol=4e-2)
+    got, wanted = in_the_emulator(source, tmp_path, arrays_of(source))
+    np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=4e-2)
 
 
 @pytest.mark.parametrize("args", [(16, 4096, 4096), (64, 768, 3072), (1, 8, 64)])
@@ -105,17 +98,9 @@ def test_many_rows_are_refused_in_words():
         gemm_skinny.kernel(shape, {"wgmma": gemm_skinny.VALUE, **CHOICE, "frags_n": 8})
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@needs_nvcc
 @pytest.mark.parametrize(("m", "split"), [(16, 1), (16, 8), (64, 4), (64, 64)])
 def test_products_are_not_serialized_and_nothing_is_spilled(m, split, tmp_path):
     shape = Gemm(m, 4096, 4096, "float16", 1, False, True, "", REST)
     kernel = gemm_skinny.kernel(shape, choice_of(shape, split=split)).kernel("cuda")
-    path = tmp_path / "kernel.cu"
-    path.write_text(kernel.source)
-    command = ["nvcc", "-cubin", *kernel.flags, "-Xptxas", "-v", str(path)]
-    done = subprocess.run(
-        [*command, "-o", str(tmp_path / "cubin")], capture_output=True, text=True, check=True
-    )
-    assert "0 bytes spill stores" in done.stderr
-    # These say that the assembler waits for products where the kernel does not.
-    assert "(C75" not in done.stderr
+    assert not any(spilled(kernel, tmp_path))

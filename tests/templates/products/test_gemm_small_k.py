@@ -1,8 +1,5 @@
 """Products of floats with short sums: operands, edges, what follows, choices."""
 
-import shutil
-import subprocess
-
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
@@ -14,6 +11,7 @@ from autotune.emulator import run_emulated
 from autotune.kernel import launch_violation
 from autotune.target import Target
 from autotune.task import create
+from tests.templates.assembled import needs_nvcc, spilled
 from tests.templates.emulated import arrays_of
 
 HOPPER = Target("cuda -arch=sm_90")
@@ -96,7 +94,7 @@ def test_short_sums_of_16_bit_floats_run_by_the_fastest_family(args, entries):
     assert [one.entry for one in task.instantiate(task.default()).calls] == entries
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@needs_nvcc
 @pytest.mark.parametrize(
     ("shape", "cols"),
     [
@@ -109,12 +107,7 @@ def test_short_sums_of_16_bit_floats_run_by_the_fastest_family(args, entries):
 def test_columns_of_b_stay_in_registers(shape, cols, tmp_path):
     choice = {"threads": 128, "cols": cols, "tile_m": 64}
     kernel = gemm_small_k.kernel(shape, choice).kernel("cuda")
-    text = tmp_path / "kernel.cu"
-    text.write_text(kernel.source)
-    command = ["nvcc", "-cubin", "-arch=sm_90", *kernel.flags, "-Xptxas", "-v", text]
-    done = subprocess.run([*command, "-o", tmp_path / "out"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert " 0 bytes spill stores" in done.stderr
+    assert not any(spilled(kernel, tmp_path))
 
 
 def test_few_rows_of_many_pairs_are_one_tile_each_untuned():

@@ -1,7 +1,6 @@
 """Products whose operands boxes bring: which choices there are."""
 
 import shutil
-import subprocess
 
 import pytest
 from autotune.templates.epilogue import Epilogue
@@ -14,6 +13,7 @@ from autotune.templates.products.gemm_shape import Gemm
 from autotune.templates.products.gemm_tma_form import Form
 
 from autotune.errors import TemplateError
+from tests.templates.assembled import spilled
 from tests.templates.products.test_gemm_tma import (
     BIAS,
     CHOICE,
@@ -89,10 +89,7 @@ def test_two_blocks_fit_only_if_sums_and_a_left_operand_in_registers_can_be_asse
     if shutil.which("nvcc") is None:
         return
     kernel = gemm_tma.kernel(shape, tiling.choice).kernel("cuda")
-    source, out = tmp_path / "kernel.cu", tmp_path / "out"
-    source.write_text(kernel.source)
-    command = ["nvcc", "-cubin", *kernel.flags, source, "-o", out]
-    assert subprocess.run(command, capture_output=True).returncode == 0
+    assert spilled(kernel, tmp_path)
 
 
 def test_split_k_within_a_cluster_needs_neither_a_second_kernel_nor_a_workspace():

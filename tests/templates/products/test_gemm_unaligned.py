@@ -15,10 +15,9 @@ from autotune.templates.products import (
 from autotune.templates.products.gemm_shape import Gemm
 from autotune.templates.products.gemm_unaligned_form import BOTH, B, Form
 
-from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.errors import TemplateError
 from autotune.target import Target
-from tests.templates.emulated import arrays_of
+from tests.templates.emulated import arrays_of, in_the_emulator
 
 HOPPER = Target("cuda -arch=sm_90")
 PADDED = gemm_padded.Padded(gemm_half)
@@ -61,17 +60,6 @@ PRODUCTS = {
     ),
     "b-and-copies-of-a": (Gemm(40, 133, 75, "float16", 2), {"wgmma": B, "frags_n": 5}),
 }
-
-
-def in_the_emulator(made, folder, arrays):
-    """Run a kernel, and return its result and the right one."""
-    kernel = made.kernel("cuda")
-    # Its checks know of no barriers but those of blocks and warps.
-    library = compile_emulated(kernel, folder / "kernel.so", arch="sm_90", checked=False)
-    EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
-    with np.errstate(invalid="ignore"):
-        wanted = made.reference(*(x.astype(np.float64) for x in arrays[:-1]))
-    return arrays[-1].astype(np.float64), wanted
 
 
 @pytest.mark.parametrize("name", PRODUCTS)

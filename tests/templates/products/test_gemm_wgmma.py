@@ -1,8 +1,5 @@
 """Products by wgmma: where they are offered, next to mma.sync, and that they compile well."""
 
-import shutil
-import subprocess
-
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
@@ -24,7 +21,8 @@ from autotune.kernel import launch_violation
 from autotune.target import Target
 from autotune.task import ConfigEntity, create
 from autotune.task.kinds import OtherOptionEntity
-from tests.templates.emulated import arrays_of
+from tests.templates.assembled import needs_nvcc, spilled
+from tests.templates.emulated import arrays_of, in_the_emulator
 
 HOPPER = Target("cuda -arch=sm_90")
 REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=0.5)
@@ -198,12 +196,8 @@ def test_products_read_their_operands_where_copies_put_them(name, tmp_path):
     family = gemm_transposed if "turned" in name else family
     source = family.kernel(shape, {"wgmma": 1, **CHOICE, **change})
     assert source.calls[-1].entry == "gemm_wgmma"
-    kernel, arrays = source.kernel("cuda"), arrays_of(source)
-    # Its checks know of no barriers but those of blocks and warps.
-    library = compile_emulated(kernel, tmp_path / "kernel.so", arch="sm_90", checked=False)
-    EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
-    wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
-    np.testing.assert_allclose(arrays[-1].astype(np.float64), wanted, rtol=2e-2, atol=2e-2)
+    got, wanted = in_the_emulator(source, tmp_path, arrays_of(source))
+    np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=2e-2)
 
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "silu"])
@@ -232,7 +226,7 @@ def test_the_untuned_choice_is_valid(shape):
     assert launch_violation(kernel, HOPPER.limits) is None
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@needs_nvcc
 @pytest.mark.parametrize(
     ("number", "split"),
     [(0, False), (1, True), (4, False), (4, True)],
@@ -241,15 +235,8 @@ def test_the_untuned_choice_is_valid(shape):
 def test_products_are_not_serialized_and_sums_stay_in_registers(number, split, tmp_path):
     shape = SHAPES[number]
     for choice in drawn(shape, 2, lambda choice: (choice["split"] > 1) == split):
-        kernel, text = gemm_wgmma.kernel(shape, choice).kernel("cuda"), tmp_path / "kernel.cu"
-        text.write_text(kernel.source)
-        command = ["nvcc", "-cubin", *kernel.flags, "-Xptxas", "-v", text, "-o", tmp_path / "out"]
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        # C7510 says that the assembler waits for each product.
-        assert "C7510" not in done.stderr
-        spilled = int(done.stderr.partition(" bytes spill stores")[0].split()[-1])
-        assert spilled <= 32, f"{choice}: {spilled} bytes"
+        kernel = gemm_wgmma.kernel(shape, choice).kernel("cuda")
+        assert spilled(kernel, tmp_path)[0] <= 32, choice
 
 
 def test_large_products_of_floats_have_two_groups_of_warps_untuned():
