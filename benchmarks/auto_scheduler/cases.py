@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from autotune import te, topi
-from benchmarks.rivals import Named, set_up
+from benchmarks.rivals import Named, conv_rivals, in_both_layouts, picked_anew, set_up
 
 Tensors = list[te.Tensor]
 
@@ -86,12 +86,10 @@ class Layer:
         if self.nhwc:
             data, weight = data.permute(0, 3, 1, 2), weight.permute(3, 2, 0, 1)
         bias = arrays[2].reshape(-1) if self.bias else None
-        layouts = {"NCHW": torch.contiguous_format, "channels_last": torch.channels_last}
-        for name, layout in layouts.items():
-            a, b = (each.contiguous(memory_format=layout) for each in (data, weight))
-            yield f"cuDNN {name}", partial(self._separate, a, b, bias)
+        for name, (a, b) in in_both_layouts(data, weight):
+            yield f"cuDNN {name}", picked_anew(partial(self._separate, a, b, bias))
             if self.relu:
-                yield f"cuDNN {name} fused", partial(self._fused, a, b, bias)
+                yield f"cuDNN {name} fused", picked_anew(partial(self._fused, a, b, bias))
 
     def _separate(self, data: Any, weight: Any, bias: Any) -> Any:
         import torch
@@ -199,19 +197,7 @@ def _depthwise(x: te.Tensor, w: te.Tensor) -> te.Tensor:
 
 
 def _depthwise_library(arrays: list[Any]) -> Named:
-    import torch
-
-    set_up(torch)
-    data, weight = arrays[:2]
-    for name, layout in (
-        ("NCHW", torch.contiguous_format),
-        ("channels_last", torch.channels_last),
-    ):
-        a, b = (each.contiguous(memory_format=layout) for each in (data, weight))
-        yield (
-            f"cuDNN {name}",
-            partial(torch.nn.functional.conv2d, a, b, None, 1, 1, 1, data.shape[1]),
-        )
+    yield from conv_rivals(arrays[:2], 1, 1, groups=arrays[0].shape[1])
 
 
 def _pool(x: te.Tensor) -> te.Tensor:

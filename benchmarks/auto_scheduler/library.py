@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +14,7 @@ from autotune.kernel import Kernel
 from autotune.measure import exclusive
 from benchmarks.auto_scheduler.cases import CASES
 from benchmarks.cubin import Loaded, Replays, build, race
-
-
-def captured(calls: Iterable[tuple[str, Callable[[], Any]]]) -> dict[str, Replays]:
-    """Capture what a library offers; what this version of it does not have is left out."""
-    found = {}
-    for label, call in calls:
-        try:
-            found[label] = Replays(call)
-        except RuntimeError as error:
-            print(f"    {label}: {str(error).splitlines()[0]}")
-    return found
+from benchmarks.templates_gpu import captured_rivals
 
 
 def compiled(
@@ -51,7 +40,7 @@ def beside_library(name: str, kernel: Kernel, cubin: Path) -> dict[str, Any]:
     extra = {each.name: torch.empty(each.shape, device="cuda") for each in kernel.workspace}
     # cuDNN chooses by times of its own: it has the device alone for that as well.
     with exclusive("cuda"):
-        library = captured(CASES[name].library(list(arrays.values())))
+        library = captured_rivals(CASES[name].library(list(arrays.values())))
         ours = Replays(Loaded(kernel, cubin, arrays | extra).run)
         theirs, mine = race([library, {"autotune": ours}], rounds=20)
     return {"library": theirs.name, "library_us": theirs.median, "beside_us": mine.median}
