@@ -58,22 +58,17 @@ CONVS = {
     "conv 256->512 k1 s2 14": (1, 14, 14, 512, 256, 1, 1, 2, 0),
     "conv 128->128 k3 s1 28 batch 16": (16, 28, 28, 128, 128, 3, 3, 1, 1),
     "conv 512->512 k3 s1 7x7 batch 16": (16, 7, 7, 512, 512, 3, 3, 1, 1),
-    # The 1x1 layers of ResNet-50.
-    "conv 64->64 k1 56": (1, 56, 56, 64, 64, 1, 1, 1, 0),
-    "conv 256->64 k1 56": (1, 56, 56, 64, 256, 1, 1, 1, 0),
-    "conv 64->256 k1 56": (1, 56, 56, 256, 64, 1, 1, 1, 0),
-    "conv 256->128 k1 56": (1, 56, 56, 128, 256, 1, 1, 1, 0),
-    "conv 256->512 k1 s2 56": (1, 56, 56, 512, 256, 1, 1, 2, 0),
-    "conv 512->128 k1 28": (1, 28, 28, 128, 512, 1, 1, 1, 0),
-    "conv 128->512 k1 28": (1, 28, 28, 512, 128, 1, 1, 1, 0),
-    "conv 512->256 k1 28": (1, 28, 28, 256, 512, 1, 1, 1, 0),
-    "conv 512->1024 k1 s2 28": (1, 28, 28, 1024, 512, 1, 1, 2, 0),
-    "conv 1024->256 k1 14": (1, 14, 14, 256, 1024, 1, 1, 1, 0),
-    "conv 256->1024 k1 14": (1, 14, 14, 1024, 256, 1, 1, 1, 0),
-    "conv 1024->512 k1 14": (1, 14, 14, 512, 1024, 1, 1, 1, 0),
-    "conv 1024->2048 k1 s2 14": (1, 14, 14, 2048, 1024, 1, 1, 2, 0),
-    "conv 2048->512 k1 7": (1, 7, 7, 512, 2048, 1, 1, 1, 0),
-    "conv 512->2048 k1 7": (1, 7, 7, 2048, 512, 1, 1, 1, 0),
+}
+# Channels, filters, extent and stride of the 1x1 layers of ResNet-50.
+POINTWISE = (
+    (64, 64, 56, 1), (256, 64, 56, 1), (64, 256, 56, 1), (256, 128, 56, 1), (256, 512, 56, 2),
+    (512, 128, 28, 1), (128, 512, 28, 1), (512, 256, 28, 1), (512, 1024, 28, 2),
+    (1024, 256, 14, 1), (256, 1024, 14, 1), (1024, 512, 14, 1), (1024, 2048, 14, 2),
+    (2048, 512, 7, 1), (512, 2048, 7, 1),
+)  # fmt: skip
+CONVS |= {
+    f"conv {ci}->{co} k1 {'s2 ' * (step == 2)}{size}": (1, size, size, co, ci, 1, 1, step, 0)
+    for ci, co, size, step in POINTWISE
 }
 # Channels, extent and stride of the depthwise layers of MobileNet-V2.
 DEPTHWISE = (
@@ -84,43 +79,26 @@ POOLS = {
     "pool max k3 s2 64x112": ("max", 64, 112, 3, 2, 1),
     "pool avg k2 s2 256x56": ("avg", 256, 56, 2, 2, 0),
 }
-GEMMS = {
-    "gemm 512": (512, 512, 512),
-    "gemm 1024": (1024, 1024, 1024),
-    "gemm 2048": (2048, 2048, 2048),
-    "gemm 4096": (4096, 4096, 4096),
-    "gemm 1x4096x4096": (1, 4096, 4096),
-    "gemm 16x4096x4096": (16, 4096, 4096),
-    "gemm 1x1000x512": (1, 1000, 512),
-}
+
+
+def _named(kind: str, sizes: str, *dtype: str) -> dict[str, tuple[Any, ...]]:
+    """Return products by name, such as `gemm 512` and `gemm 1x1000x512`."""
+    found = {}
+    for size in sizes.split():
+        extents = [int(each) for each in size.split("x")]
+        found[f"{kind} {size}"] = (*(extents * 3 if len(extents) == 1 else extents), *dtype)
+    return found
+
+
+GEMMS = _named("gemm", "512 1024 2048 4096 1x4096x4096 16x4096x4096 1x1000x512")
 # Of float32, by products of bfloat16.
-SPLIT_GEMMS = {
-    "bf16x3 gemm 512": (512, 512, 512),
-    "bf16x3 gemm 768": (768, 768, 768),
-    "bf16x3 gemm 1000": (1000, 1000, 1000),
-    "bf16x3 gemm 1024": (1024, 1024, 1024),
-    "bf16x3 gemm 2048": (2048, 2048, 2048),
-    "bf16x3 gemm 4096": (4096, 4096, 4096),
-    "bf16x3 gemm 197x3072x768": (197, 3072, 768),
-    "bf16x3 gemm 768x3072x768": (768, 3072, 768),
-}
-HALF_GEMMS = {
-    "fp16 gemm 1024": (1024, 1024, 1024, "float16"),
-    "fp16 gemm 1536": (1536, 1536, 1536, "float16"),
-    "fp16 gemm 197x3072x768": (197, 3072, 768, "float16"),
-    "fp16 gemm 2048": (2048, 2048, 2048, "float16"),
-    "fp16 gemm 4096": (4096, 4096, 4096, "float16"),
-    "fp16 gemm 16x4096x4096": (16, 4096, 4096, "float16"),
-    "fp16 gemm 512x512x8192": (512, 512, 8192, "float16"),
-}
+SPLIT_GEMMS = _named("bf16x3 gemm", "512 768 1000 1024 2048 4096 197x3072x768 768x3072x768")
+HALF_GEMMS = _named(
+    "fp16 gemm", "1024 1536 197x3072x768 2048 4096 16x4096x4096 512x512x8192", "float16"
+)
 ODD_GEMMS = {
-    "fp16 odd gemm 1023": (1023, 1023, 1023, "float16"),
-    "fp16 odd gemm 197x3071x767": (197, 3071, 767, "float16"),
-    "bf16 odd gemm 197x3071x767": (197, 3071, 767, "bfloat16"),
-    "fp16 odd gemm 1023x1025x1027": (1023, 1025, 1027, "float16"),
-    "bf16 odd gemm 333x2049x511": (333, 2049, 511, "bfloat16"),
-    "fp16 odd gemm 2047": (2047, 2047, 2047, "float16"),
-    "fp16 odd gemm 197x50257x768": (197, 50257, 768, "float16"),
+    **_named("fp16 odd gemm", "1023 197x3071x767 1023x1025x1027 2047 197x50257x768", "float16"),
+    **_named("bf16 odd gemm", "197x3071x767 333x2049x511", "bfloat16"),
 }
 # By operation: its shapes, of rows and columns; reductions have an extent behind them.
 MAPS = {
