@@ -41,6 +41,15 @@ def own_cache(tmp_path_factory):
         yield
 
 
+@pytest.fixture(scope="module")
+def torch():
+    """Return PyTorch, if it has CUDA."""
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("torch has no CUDA")
+    return torch
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
     """Run what needs the device alone at the end, when hardly anybody must wait for it."""

@@ -45,14 +45,6 @@ SCALE = SourceKernel(
 )
 
 
-@pytest.fixture(scope="module")
-def torch():
-    torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available():
-        pytest.skip("torch has no CUDA")
-    return torch
-
-
 @pytest.fixture(params=["C", "Python"])
 def build(request, monkeypatch):
     """Build for calls by the launcher in C, and for those without it."""

@@ -29,14 +29,6 @@ TWICE = SourceKernel(
 )
 
 
-@pytest.fixture(scope="module")
-def torch():
-    torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available():
-        pytest.skip("torch has no CUDA")
-    return torch
-
-
 def in_a_cycle(*things):
     """Returns a list of one list; once that is dropped, things are left to the collector."""
     cycle = [*things]

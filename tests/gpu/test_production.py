@@ -44,14 +44,6 @@ def scale(n):
     )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def torch():
-    torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available():
-        pytest.skip("torch has no CUDA")
-    return torch
-
-
 @pytest.fixture
 def here(monkeypatch, tmp_path):
     monkeypatch.setattr(store.environment, "cache_dir", lambda: tmp_path / "cache")

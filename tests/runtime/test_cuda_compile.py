@@ -15,13 +15,14 @@ from autotune.errors import (
 )
 from autotune.kernel import SourceKernel, arg, call
 from autotune.runtime import compile_kernel, cuda, load
-from autotune.runtime.compile.cuda_compilers import find_nvrtc, nvrtc_recipe
+from autotune.runtime.compile.cuda_compilers import nvrtc_recipe
 from autotune.runtime.compile.elf import code_bytes, sections
 from autotune.runtime.compile.nvrtc_flags import flag_arch, nvrtc_flags
 from autotune.runtime.compile.resources import parse_ptxas, summary
 from autotune.runtime.compile.toolchain import find_nvcc
 from autotune.target import Target
 from autotune.target.query import cuda_device_count
+from tests.runtime.compilers import needs_nvrtc
 
 SM90 = Target("cuda -arch=sm_90")
 SOURCE = """
@@ -36,16 +37,9 @@ extern "C" __global__ void reverse(const float *x, float *y) {
 needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
 
 
-def has_nvrtc():
-    try:
-        return bool(find_nvrtc())
-    except CompilerMissing:
-        return False
-
-
 COMPILERS = [
     pytest.param("nvcc", marks=needs_nvcc),
-    pytest.param("nvrtc", marks=pytest.mark.skipif(not has_nvrtc(), reason="no NVRTC")),
+    pytest.param("nvrtc", marks=needs_nvrtc),
 ]
 
 

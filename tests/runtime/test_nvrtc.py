@@ -10,24 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from autotune.errors import CompileError, CompilerMissing, CompileTimeout
+from autotune.errors import CompileError, CompileTimeout
 from autotune.kernel import SourceKernel, arg
 from autotune.runtime import compile_kernel
 from autotune.runtime.compile import nvrtc
-from autotune.runtime.compile.cuda_compilers import find_nvrtc
 from autotune.target import Target
+from tests.runtime.compilers import needs_nvrtc
 
 SOURCE = 'extern "C" __global__ void twice(float *x) { x[threadIdx.x] *= FACTOR; }'
 
 
-def has_nvrtc():
-    try:
-        return bool(find_nvrtc())
-    except CompilerMissing:
-        return False
-
-
-pytestmark = pytest.mark.skipif(not has_nvrtc(), reason="no NVRTC")
+pytestmark = needs_nvrtc
 
 
 @pytest.fixture(autouse=True)

@@ -11,29 +11,19 @@ import numpy as np
 import pytest
 
 import autotune.driver as driver
-from autotune.errors import CompileError, CompilerMissing
+from autotune.errors import CompileError
 from autotune.kernel import SourceKernel, arg, call, constant, workspace
 from autotune.runtime import compile_kernel, load_module
 from autotune.runtime.compile.cubin import check_cubin, parameter_sizes
-from autotune.runtime.compile.cuda_compilers import find_nvrtc
 from autotune.runtime.compile.elf import symbol_sizes
 from autotune.runtime.compile.toolchain import find_nvcc
 from autotune.target import Target
-
-
-def has_nvrtc():
-    try:
-        return bool(find_nvrtc())
-    except CompilerMissing:
-        return False
-
+from tests.runtime.compilers import needs_nvrtc
 
 needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
 CUDA = [
     pytest.param("cuda -arch=sm_90 nvcc", marks=needs_nvcc),
-    pytest.param(
-        "cuda -arch=sm_90 nvrtc", marks=pytest.mark.skipif(not has_nvrtc(), reason="no NVRTC")
-    ),
+    pytest.param("cuda -arch=sm_90 nvrtc", marks=needs_nvrtc),
 ]
 EVERYWHERE = ["c nvcc", "cuda -emulate nvcc", *CUDA]
 X, Y = arg("x", (8,), role="inout"), arg("y", (8,), role="out")
