@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from autotune.cli.log_output import log_or_url
+from autotune.cli.log_output import Row, log_or_url, output_options, print_rows
 from autotune.cli.modules import import_templates, module_option
 from autotune.cli.tables import say
 from autotune.errors import RecordError
@@ -17,7 +17,9 @@ from autotune.measure.types import MeasureErrorNo
 from autotune.record import best_of_each, load_from_file
 from autotune.record.outdated import current_only
 from autotune.record.reader import source_name
+from autotune.report import is_of
 from autotune.tuner.loop.result import title
+from autotune.workload import key_to_json
 
 # Of few samples the interval of the median says little.
 _SAMPLES = 9
@@ -35,6 +37,7 @@ _SAMPLES = 9
 @click.option(
     "--every", is_flag=True, help="Verify all successful records, not only the best of each task."
 )
+@output_options
 @module_option
 @click.option("--timeout", default=60.0, show_default=True, help="Seconds for building one.")
 @click.option(
@@ -53,6 +56,8 @@ def verify(
     timeout: float,
     run_timeout: float,
     device: int,
+    task: str | None,
+    form: str,
 ) -> None:
     """Build, check and time the best records of LOG again.
 
@@ -66,7 +71,7 @@ def verify(
     time, measured in the same way, is equal within noise or 5%, and its result is correct; a
     result without a reference is shown as unchecked. Both times are medians of timed batches; a
     change beyond their spread is shown. Exits with status 1 if a record is slower, wrong, or can
-    no longer be run.
+    no longer be run, and with 2 if the command is misused.
     """
     import_templates(modules, files)
     runners = []
@@ -79,24 +84,51 @@ def verify(
         return measure_option(LocalBuilder(timeout), runner)
 
     # All that worked are the trials; a race is one of them run once more.
-    given = load_from_file(log, races=not every)
+    given = (pair for pair in load_from_file(log, races=not every) if is_of(pair[0].task, task))
     pairs = current_only(given, f"log {source_name(log)}", keep_older)
     records = pairs if every else best_of_each(pairs)
     if not records:
         raise RecordError(
-            f"verify: {source_name(log)} has no record of a trial that worked, of kernels as they "
-            "are now"
+            f"verify: {source_name(log)} has no record of a trial {_of(task)}that worked, of kernels "
+            "as they are now"
         )
     checks = []
     for one in recheck(records, option_for):
         checks.append(one)
-        say(_line(one))
+        if not form:
+            say(_line(one))
     for note in dict.fromkeys(runner.host_note for runner in runners):
         if note:
             say(note, err=True)
-    say(_total(checks))
+    if form:
+        print_rows([_row(one) for one in checks], form)
+    else:
+        say(_total(checks))
     if not all(one.holds for one in checks):
         raise SystemExit(1)
+
+
+def _of(task: str | None) -> str:
+    return "" if task is None else f"of {task!r} "
+
+
+def _row(one: Recheck) -> Row:
+    inp = one.measure_input
+    return {
+        "task": inp.task.name,
+        "args": list(getattr(inp.task, "args", ())),
+        "target": str(inp.target),
+        "index": key_to_json(inp.key),
+        "verdict": one.verdict,
+        "holds": one.holds,
+        "checked": one.checked,
+        "then_seconds": one.then_s,
+        "now_seconds": one.now_s if one.measured.ok else None,
+        "change": one.change if one.measured.ok else None,
+        "noise": one.noise,
+        "error": None if one.measured.ok else MeasureErrorNo(one.measured.error_no).name,
+        "error_msg": one.measured.error_msg or None,
+    }
 
 
 def _line(one: Recheck) -> str:
@@ -112,10 +144,8 @@ def _line(one: Recheck) -> str:
 
 def _change(one: Recheck) -> str:
     """Return in words the relative change of a time, and whether it is within noise."""
-    noise = max(one.recorded.spread or 0.0, one.measured.spread or 0.0)
-    change = one.now_s / one.then_s - 1 if one.then_s else float("inf")
-    within = "within" if abs(change) <= noise else "beyond"
-    return f"{change:+.1%}, {within} noise of {noise:.1%}"
+    within = "within" if abs(one.change) <= one.noise else "beyond"
+    return f"{one.change:+.1%}, {within} noise of {one.noise:.1%}"
 
 
 def _total(checks: Sequence[Recheck]) -> str:

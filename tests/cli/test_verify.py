@@ -140,6 +140,31 @@ def test_every_answer_is_checked_however_slow(verified):
     assert result.exit_code == 1
 
 
+def test_rows_for_programs_say_the_same_and_end_with_the_same_status(verified):
+    faults = ("measure_test.faulty", (["none", "slow", "wrong"],))
+    rows = [pair(SCALE, 0, SLOW), *(pair(faults, i, SLOW) for i in range(3))]
+    options = ["--every", "--json", "--task", "measure_test.faulty"]
+    result = verified(*rows, options=options)
+    assert result.exit_code == 1
+    shown = json.loads(result.stdout)
+    assert {row["task"] for row in shown} == {"measure_test.faulty"}
+    assert sorted(row["verdict"] for row in shown) == ["faster", "faster", "wrong"]
+    (wrong,) = [row for row in shown if not row["holds"]]
+    assert wrong["error"] == "WRONG_ANSWER"
+    assert "differ from the reference" in wrong["error_msg"]
+    assert wrong["now_seconds"] is wrong["change"] is None
+    good = next(row for row in shown if row["holds"])
+    assert good["then_seconds"] == SLOW > good["now_seconds"] > 0
+    assert good["checked"]
+    assert good["error"] is None
+
+
+def test_a_task_that_the_log_lacks_is_named(verified):
+    result = verified(pair(SCALE, 0, SLOW), options=["--task", "softmax"])
+    assert result.exit_code == 1
+    assert "has no record of a trial of 'softmax' that worked" in result.output
+
+
 def test_an_answer_that_nobody_knows_is_shown_as_unchecked(verified):
     result = verified(pair(("verify_test.unknown", (64,)), 0, SLOW))
     assert "answer unchecked" in result.output

@@ -82,6 +82,16 @@ class Recheck:
         return self.measured.seconds
 
     @property
+    def change(self) -> float:
+        """Relative change of the time; infinite where the record has none."""
+        return self.now_s / self.then_s - 1 if self.then_s else math.inf
+
+    @property
+    def noise(self) -> float:
+        """The larger spread of the two measurements, relative to their times."""
+        return max(self.recorded.spread or 0.0, self.measured.spread or 0.0)
+
+    @property
     def holds(self) -> bool:
         """Whether the record may still be used: no slower than it says, and not known as wrong."""
         return self.verdict in ("confirmed", "faster")
