@@ -48,9 +48,7 @@ def example(kind: str, target: Target, log: Path) -> str:
     )
     with ApplyConfig(FallbackConfigEntity()), target:
         *inputs, out = template(*demo.LAYER).args
-    drawn = "\n".join(
-        f"{a.name} = random.standard_normal({a.shape}, {a.dtype!r})" for a in inputs
-    )
+    drawn = "\n".join(f"{a.name} = random.standard_normal({a.shape}, {a.dtype!r})" for a in inputs)
     names = ", ".join(a.name for a in inputs)
     return f"""\
 import numpy

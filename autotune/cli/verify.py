@@ -89,8 +89,8 @@ def verify(
     records = pairs if every else best_of_each(pairs)
     if not records:
         raise RecordError(
-            f"verify: {source_name(log)} has no record of a trial {_of(task)}that worked, of kernels "
-            "as they are now"
+            f"verify: {source_name(log)} has no record of a trial {_of(task)}that worked, "
+            "of kernels as they are now"
         )
     checks = []
     for one in recheck(records, option_for):

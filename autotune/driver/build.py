@@ -7,7 +7,7 @@ from pathlib import Path
 from autotune.driver.as_built import as_built
 from autotune.driver.kernel_of import kernel_of
 from autotune.errors import InstantiationError, KernelError, TargetError
-from autotune.kernel import Kernel, SourceKernel, launch_violation
+from autotune.kernel import Kernel, SourceKernel, target_violation
 from autotune.lowering import LoweredFunction
 from autotune.runtime.compile.compile_kernel import CudaCompiler, compile_kernel
 from autotune.runtime.module import Module
@@ -59,7 +59,7 @@ def build(
         _check_arguments(what, args)
         args = None
     kernel = kernel_of(what if args is None else (what, args), chosen, name)
-    violation = launch_violation(kernel, chosen.limits)
+    violation = target_violation(kernel, chosen)
     if violation:
         raise InstantiationError(f"build of {kernel.name!r} for {chosen}: {violation}")
     compiled = as_built(kernel, chosen)

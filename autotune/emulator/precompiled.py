@@ -40,6 +40,8 @@ _NEVER = 1 << 60
 # It takes at most half of the time for a kernel, and is not begun where there is no time.
 _PART, _LEAST_S = 0.5, 4.0
 _MOST_KEPT = 8
+# Between the name of a folder and what tells apart those in which it is being made.
+_UNFINISHED = "-new-"
 _MAGIC = b"gpch"
 _compiled: Counter[Path] = Counter()
 _looked_at: dict[Path, bool] = {}
@@ -138,7 +140,11 @@ def _state(path: str) -> list[object]:
 def _made(folder: Path, command: Sequence[str], flags: Sequence[str], timeout_s: float) -> bool:
     """Make it, unless another process does; return whether it is there."""
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _turn(folder) as own, tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+    prefix = f"{folder.name}{_UNFINISHED}"
+    with (
+        _turn(folder) as own,
+        tempfile.TemporaryDirectory(prefix=prefix, dir=folder.parent) as temporary,
+    ):
         apart = set(_APART) <= set(flags)
         if not own or _is_there(folder, apart):
             return own
@@ -194,7 +200,12 @@ def _read_files(rules: Path) -> list[list[object]]:
 
 
 def _forget_old(parent: Path) -> None:
-    """Keep as many as different compilers and architectures need."""
-    made = sorted((p for p in parent.iterdir() if p.is_dir()), key=lambda p: p.stat().st_mtime)
+    """Keep as many as different compilers and architectures need, and nothing of killed makers."""
+    folders = sorted((p for p in parent.iterdir() if p.is_dir()), key=lambda p: p.stat().st_mtime)
+    made = [p for p in folders if _UNFINISHED not in p.name]
     for each in made[:-_MOST_KEPT]:
         shutil.rmtree(each, ignore_errors=True)
+    for each in set(folders) - set(made):
+        with _turn(parent / each.name.partition(_UNFINISHED)[0]) as dead:
+            if dead:
+                shutil.rmtree(each, ignore_errors=True)

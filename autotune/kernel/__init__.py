@@ -9,7 +9,7 @@ from autotune.kernel.kernel import (
     Scalar,
     Workspace,
 )
-from autotune.kernel.limits import launch_violation
+from autotune.kernel.limits import launch_violation, target_violation
 from autotune.kernel.scalar import ScalarValue, scalar_value
 from autotune.kernel.sizes import Size, Sizes, evaluate
 from autotune.kernel.source import SourceKernel, arg, call, constant, workspace
@@ -32,5 +32,6 @@ __all__ = [
     "evaluate",
     "launch_violation",
     "scalar_value",
+    "target_violation",
     "workspace",
 ]

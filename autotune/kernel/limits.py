@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from autotune.kernel.kernel import Kernel, KernelCall
-from autotune.target import Limits
+from autotune.target import Limits, Target
 from autotune.target.backends import of_language
+
+_SHARED = "dynamic shared bytes per block"
+
+
+def target_violation(kernel: Kernel, target: Target) -> str | None:
+    """Return which limit of a target a launch breaks, and how another device is emulated."""
+    found = launch_violation(kernel, target.limits)
+    if found and _SHARED in found and target.emulate and "arch" not in target.attrs:
+        found += f" ({target.arch}; the target 'cuda -emulate -arch=sm_90' emulates another)"
+    return found
 
 
 def launch_violation(kernel: Kernel, limits: Limits) -> str | None:
@@ -20,7 +30,7 @@ def _violation(one: KernelCall, limits: Limits) -> str | None:
         return f"{one.entry}: empty launch, grid {launch.grid} block {launch.block}"
     checks = [
         ("threads per block", launch.threads, limits.threads_per_block),
-        ("dynamic shared bytes per block", launch.shared_bytes, limits.shared_bytes_optin),
+        (_SHARED, launch.shared_bytes, limits.shared_bytes_optin),
     ]
     for kind, sizes, most in (
         ("block", launch.block, limits.block_dim),

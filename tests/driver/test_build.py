@@ -63,6 +63,13 @@ def test_a_launch_over_a_limit_is_refused_before_compiling(options, message, mon
         driver.build(kernel, target="cuda -arch=sm_80")
 
 
+def test_shared_memory_that_another_device_has_is_refused_with_how_to_name_it():
+    kernel = SourceKernel("twice", CUDA.source, CUDA.args, shared_bytes=100 << 10)
+    with pytest.raises(InstantiationError, match="'cuda -emulate -arch=sm_90' emulates"):
+        driver.build(kernel, target="cuda -emulate")
+    driver.build(kernel, target="cuda -emulate -arch=sm_90")
+
+
 @pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
 def test_a_cuda_function_is_built_without_a_device():
     func = driver.build(CUDA, target="cuda -arch=sm_90")

@@ -282,3 +282,15 @@ def test_only_as_many_are_kept_as_compilers_need(tmp_path):
         (tmp_path / f"{i}").mkdir()
     precompiled._forget_old(tmp_path)
     assert len(list(tmp_path.iterdir())) == 8
+
+
+def test_what_a_killed_process_left_is_removed_and_what_is_being_made_is_kept(tmp_path):
+    left, making = tmp_path / "a-new-x", tmp_path / "b-new-y"
+    for each in (left, making, *(tmp_path / f"{i}" for i in range(8))):
+        each.mkdir()
+    with precompiled._turn(tmp_path / "b") as own:
+        assert own
+        precompiled._forget_old(tmp_path)
+    assert making.exists()
+    assert not left.exists()
+    assert sum(p.is_dir() for p in tmp_path.iterdir()) == 9

@@ -119,6 +119,13 @@ def test_a_refused_source_raises_the_compilers_words_and_is_remembered(tmp_path)
     assert len(list(cache.folder.glob("*/*"))) == 1
 
 
+def test_cuda_text_that_a_c_compiler_refuses_is_named_in_the_first_line(tmp_path):
+    text = 'extern "C" __global__ void f(float* x) { x[0] = 1; }'
+    kernel = SourceKernel("f", text, [arg("x", (1,), role="out")]).kernel("c")
+    with pytest.raises(CompileError, match=r"^.*; the source is CUDA text: its target is 'cuda'"):
+        compile_kernel(kernel, C, out_dir=tmp_path)
+
+
 def test_a_missing_header_is_looked_for_again(tmp_path):
     kernel = scale("FROM_HEADER", flags=[f"-I{tmp_path}"])
     kernel = replace(kernel, source='#include "later.h"\n' + kernel.source)

@@ -34,7 +34,8 @@ def built(where, source, args=(), name="f", **options):
     target, compiler = where.rsplit(" ", 1)
     if target == "c":
         source = source.replace('extern "C" ', "").replace("__global__ ", "")
-    kernel = SourceKernel(name, source, args, block=8, **options)
+    launch = {} if "calls" in options else {"block": 8}
+    kernel = SourceKernel(name, source, args, **launch, **options)
     return driver.build(kernel, target=target, compiler=compiler)
 
 

@@ -88,7 +88,7 @@ def test_another_argument_or_line_of_text_is_another_cause():
 @given(st.lists(st.text("abcxyz,", min_size=1, max_size=30), min_size=1, max_size=40))
 def test_a_long_message_is_cut_between_words(words):
     line = " ".join(words)
-    shown = counted((Kind.COMPILE_HOST, line)).summary(1).partition("COMPILE_HOST: ")[2]
+    shown = counted((Kind.COMPILE_HOST, line)).example.partition("COMPILE_HOST: ")[2]
     assert len(shown) <= 121
     if len(line.strip()) <= 120:
         assert shown == line.strip()
@@ -100,9 +100,17 @@ def test_a_long_message_is_cut_between_words(words):
 
 
 def test_a_word_longer_than_a_row_is_cut_within():
-    shown = counted((Kind.COMPILE_HOST, "x" * 500)).summary(1)
+    shown = counted((Kind.COMPILE_HOST, "x" * 501)).summary(1)
     assert shown.endswith("x ...")
-    assert len(shown.splitlines()[1]) < 150
+    assert len(shown.splitlines()[1]) < 530
+
+
+def test_a_few_messages_are_shown_to_their_ends_and_many_in_a_row_each():
+    long = "expected 3 parameters " + "x" * 200 + " the source takes 2"
+    few = [(Kind.COMPILE_DEVICE, long), (Kind.COMPILE_DEVICE, f"{long} or 1")]
+    assert counted(*few).summary(2).splitlines()[1].endswith("the source takes 2")
+    rows = counted(*few, (Kind.COMPILE_DEVICE, "another")).summary(3).splitlines()
+    assert max(map(len, rows)) < 150
 
 
 def test_cut_messages_are_compared_whole():

@@ -10,7 +10,7 @@ from autotune.driver import as_built, kernel_hash, kernel_of
 from autotune.errors import AutotuneError
 from autotune.kernel.kernel import Kernel
 from autotune.kernel.layout import with_layouts
-from autotune.kernel.limits import launch_violation
+from autotune.kernel.limits import target_violation
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput
 from autotune.target import Target
 from autotune.workload import Reference
@@ -54,7 +54,7 @@ def realise(measure_input: MeasureInput) -> Realised | BuildResult:
 
 def _violation(kernel: Kernel, target: Target) -> str | None:
     """Return which limit of the target a kernel exceeds; the host has no limits."""
-    return launch_violation(kernel, target.limits) if target.backend.on_gpu else None
+    return target_violation(kernel, target) if target.backend.on_gpu else None
 
 
 def _open_sizes(kernel: Kernel) -> str:

@@ -100,7 +100,9 @@ def _unwritten(got: Array, wanted: Array) -> str:
         int(np.count_nonzero((raw == byte).all(axis=1) & (right != byte).any(axis=1)))
         for byte in POISONS
     )
-    return f" ({count} are not written: is its role 'inout'?)" if count else ""
+    if not count:
+        return ""
+    return f" ({count} are not written: does the grid reach them? is its role 'inout'?)"
 
 
 def _shown(value: np.generic) -> str:

@@ -296,6 +296,12 @@ def _call(
         raise MeasureError(
             f"task {name!r}: its reference failed: {type(error).__name__}: {error}"
         ) from error
+    if made is None:
+        names = ", ".join(a.name for a in kernel.outputs)
+        raise MeasureError(
+            f"task {name!r}: its reference returned None; it must return what the kernel writes "
+            f"({names}), not write into its arguments"
+        )
     made = made if isinstance(made, (tuple, list)) else (made,)
     if len(made) != len(kernel.outputs):
         raise MeasureError(
@@ -303,7 +309,7 @@ def _call(
             f"the kernel writes {len(kernel.outputs)}"
         )
     pairs = zip(kernel.outputs, made, strict=True)
-    return [_fit("reference", a, value, cast=False) for a, value in pairs]
+    return [_fit(f"task {name!r}: reference", a, value, cast=False) for a, value in pairs]
 
 
 def _fit(what: str, argument: Argument, value: object, cast: bool = True) -> Array:

@@ -113,7 +113,7 @@ def compile_kernel(
         if store:
             store.put(key, entry)
     if entry.error:
-        raise CompileError(entry.error + _unnamed(kernel))
+        raise CompileError(_of_other_language(kernel, entry.error) + _unnamed(kernel))
     names = check_cubin(kernel, entry.artifact) if recipe.suffix == ".cubin" else {}
     return BuildOutput(
         artifact=_place(entry.artifact, Path(out_dir), identifier(kernel.name), recipe.suffix),
@@ -124,6 +124,15 @@ def compile_kernel(
         cached=cached,
         seconds=time.perf_counter() - started,
     )
+
+
+def _of_other_language(kernel: Kernel, error: str) -> str:
+    """Say in the first line, which summaries show, that CUDA text was given to a C compiler."""
+    if kernel.language != "c" or not re.search(r"\b__global__\b", kernel.source):
+        return error
+    first, end, rest = error.partition("\n")
+    advice = "the source is CUDA text: its target is 'cuda', or 'cuda -emulate' for this CPU"
+    return f"{first}; {advice}{end}{rest}"
 
 
 def _unnamed(kernel: Kernel) -> str:

@@ -14,8 +14,10 @@ from autotune.workload import Workload
 
 logger = logging.getLogger("autotvm")
 
-# Rows of the printed table, and characters of a message in it.
+# Rows of the printed table, and characters of a message in it. The end of a message says what was
+# expected and what to do, so a few rows have room for it.
 ROWS, WIDTH = 8, 120
+FEW, WIDE = 2, 500
 # Full messages kept for the error file.
 KEPT = 100
 
@@ -79,7 +81,7 @@ class Failures:
         kind, line = _cause(result)
         key = (kind, _without_numbers(line))
         self._counts[key] += 1
-        self._lines.setdefault(key, _cut(_line(result.error_msg)))
+        self._lines.setdefault(key, _cut(_line(result.error_msg), WIDE))
         if len(self._messages) < KEPT:
             self._messages.setdefault(key, result.error_msg)
 
@@ -94,7 +96,7 @@ class Failures:
     @property
     def example(self) -> str:
         """Kind and first line of the most frequent failure; empty where nothing failed."""
-        return next((f"{k[0]}: {self._lines[k]}" for k, _ in self._counts.most_common(1)), "")
+        return next((self._row(k, WIDTH) for k, _ in self._counts.most_common(1)), "")
 
     @property
     def whole_example(self) -> str:
@@ -111,12 +113,16 @@ class Failures:
         if not failed:
             return ""
         lines = [f"{failed} of {trials} trials failed:"]
+        width = WIDE if len(self._counts) <= FEW else WIDTH
         for key, count in self._counts.most_common(ROWS):
-            lines.append(f"  {count:5d}  {key[0]}: {self._lines[key]}")
+            lines.append(f"  {count:5d}  {self._row(key, width)}")
         if len(self._counts) > ROWS:
             rest = self._counts.most_common()[ROWS:]
             lines.append(f"  {sum(n for _, n in rest):5d}  of {len(rest)} other kinds")
         return "\n".join(lines)
+
+    def _row(self, key: Key, width: int) -> str:
+        return f"{key[0]}: {_cut(self._lines[key], width)}"
 
     def print_summary(self, trials: int, final: bool) -> None:
         """Log the table; at the end only if it says something new."""
@@ -166,10 +172,10 @@ def _line(message: str) -> str:
     return first.removeprefix(f"{InstantiationError.__name__}: ")
 
 
-def _cut(line: str) -> str:
+def _cut(line: str, width: int) -> str:
     """Return what fits into a row, cut between words; within one where there is no other place."""
-    if len(line) <= WIDTH:
+    if len(line) <= width:
         return line
-    head = line[: WIDTH - 3]
+    head = line[: width - 3]
     words, _, _ = head.rpartition(" ")
-    return (words if len(words) > WIDTH // 2 else head).rstrip(" ,;:") + " ..."
+    return (words if len(words) > width // 2 else head).rstrip(" ,;:") + " ..."

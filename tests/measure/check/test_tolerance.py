@@ -226,7 +226,8 @@ def test_elements_that_were_not_written_are_counted(dtype, byte):
     got[7] = 1
     told = mismatch("y", got, expected, tolerance(dtype, 1))
     start = (
-        "y: 3 of 12 elements differ from the reference (2 are not written: is its role 'inout'?)"
+        "y: 3 of 12 elements differ from the reference (2 are not written: does the grid reach "
+        "them? is its role 'inout'?)"
     )
     assert told.startswith(start)
 

@@ -252,6 +252,10 @@ def broken(reference):
     ("reference", "message"),
     [
         (lambda x, s: 1 / 0, "its reference failed: ZeroDivisionError"),
+        (
+            lambda x, s: None,
+            r"its reference returned None; it must return what the kernel writes \(",
+        ),
         (lambda x, s: x, "its reference returned 1 arrays, the kernel writes 2"),
         (lambda x, s: (s, x[:7]), r"reference: argument 'y' has shape \(4096,\), got \(7,\)"),
         (lambda x, s: (s, x + 1j), "argument 'y' is float32, got complex64 values, which are not"),
