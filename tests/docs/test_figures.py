@@ -1,4 +1,4 @@
-"""Figures that the README repeats are those of the tables that it links."""
+"""Figures that the README and the summary of benchmarks repeat are those of their tables."""
 
 import re
 
@@ -6,7 +6,8 @@ import pytest
 
 from tests.docs.test_links import ROOT
 
-_LINK = re.compile(r"\[[^\]]*\]\((docs/[^)#]+)#([^)]+)\)")
+DOCS = ROOT / "docs"
+_LINK = re.compile(r"\[[^\]]*\]\((?:docs/)?([^)#]+\.md)#([^)]+)\)")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")
 
 
@@ -20,11 +21,11 @@ def section(page, anchor):
 
 
 def rows():
-    """Yields the workloads of the README: page and anchor, the name, and the three figures.
+    """Yields the single workloads: page and anchor of a table, and the three figures.
 
     A row whose name is no link is of the section that the one above it links.
     """
-    text = (ROOT / "README.md").read_text("utf-8")
+    text = (DOCS / "benchmarks.md").read_text("utf-8")
     table = text.partition("| workload | library")[2].partition("\n\n")[0]
     link = None
     for line in table.splitlines()[2:]:
@@ -52,11 +53,30 @@ def holds(numbers, figures):
 
 
 @pytest.mark.parametrize(("page", "anchor", "figures"), list(rows()))
-def test_a_workload_of_the_readme_has_the_figures_of_its_table(page, anchor, figures):
-    table = list(cells(ROOT / page, anchor))
+def test_a_single_workload_has_the_figures_of_its_table(page, anchor, figures):
+    table = list(cells(DOCS / page, anchor))
     library, ours, speedup = figures
     if any(holds(numbers, figures) for numbers in table):
         return
     # Each kernel has a row of its own: its time is the first number.
     assert holds([numbers[0] for numbers in table if numbers], [library, ours])
     assert is_rounded(speedup, float(library) / float(ours))
+
+
+def means():
+    """Yields the areas of the README: page and anchor of a section, and the mean beside it."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    table = text.partition("| workloads | beside | speedup |")[2].partition("\n\n")[0]
+    for line in table.splitlines()[2:]:
+        name, _, figure = (cell.strip() for cell in line.strip("|").split("|"))
+        page, anchor = _LINK.match(name).groups()
+        yield pytest.param(page, anchor, figure.split()[0], id=anchor)
+
+
+@pytest.mark.parametrize(("page", "anchor", "mean"), list(means()))
+def test_an_area_of_the_readme_has_the_mean_of_the_summary(page, anchor, mean):
+    lines = (DOCS / "benchmarks.md").read_text("utf-8").splitlines()
+    summaries = [
+        line for line in lines if line.startswith("| [") and f"]({page}#{anchor})" in line
+    ]
+    assert mean in [line.split("|")[2].strip() for line in summaries]

@@ -28,7 +28,6 @@ SMALLER = {
     "README.md": {
         "1024": "16", "300": "1",
         '"cuda"': '"cuda -emulate"',
-        "resnet.get_workload(num_layers=18)": "mlp.get_workload(1, image_shape=(1, 4, 4))",
     },
     "docs/auto_scheduler.md": {"1024": "8", "300": "2", '"cuda"': '"llvm"'},
     "docs/start.md": {"N, K = 512, 64": "N, K = 128, 4", "        24,": "        2,"},
