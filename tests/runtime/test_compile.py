@@ -222,6 +222,10 @@ FIRST_LINES = {
     'kernel.cu(1): error: identifier "x" is undefined': 'identifier "x" is undefined',
     "nvcc fatal   : Unknown option '-x'": "Unknown option '-x'",
     "ptxas error   : Entry function 'f' uses too much": "Entry function 'f' uses too much",
+    "ptxas error   : Entry function 'f' uses too much shared data (0xea60 bytes, 0xc000 max)": (
+        "Entry function 'f' uses too much shared data (0xea60 bytes, 0xc000 max); "
+        "declare what is over 48 KB as extern __shared__"
+    ),
     "nvrtc: error: unrecognized option -x": "unrecognized option -x",
     "/usr/bin/ld: cannot find -lx: No such file\ncollect2: error: ld": "cannot find -lx: No such",
 }

@@ -32,7 +32,15 @@ _FIRST_ERROR = re.compile(
     r"|.*?: (?=undefined reference|cannot find))(.*\S)",
     re.MULTILINE | re.IGNORECASE,
 )
-_NO_ARCH = re.compile(r"unsupported gpu architecture|invalid value for --gpu-architecture", re.I)
+# What to do about an error of which the compiler does not say it.
+_ADVICE = {
+    re.compile(r"unsupported gpu architecture|invalid value for --gpu-architecture", re.I): (
+        "leave -arch out of the target for that of the device"
+    ),
+    re.compile(r"uses too much shared data"): (
+        "declare what is over 48 KB as extern __shared__, and give its size as shared_bytes="
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -140,10 +148,8 @@ def _cause(output: str) -> str:
         return f": {ours[1]}: {_ASSERTION.sub('', ours[2])}"
     if first is None:
         return ""
-    advice = "; leave -arch out of the target for that of the device" * bool(
-        _NO_ARCH.search(first[1])
-    )
-    return f": {_ASSERTION.sub('', first[1].strip())}{advice}"
+    advice = [f"; {text}" for sign, text in _ADVICE.items() if sign.search(first[1])]
+    return f": {_ASSERTION.sub('', first[1].strip())}{''.join(advice)}"
 
 
 def check_compiler(name: str, argv: list[str], completed: Completed, seconds: float) -> None:
