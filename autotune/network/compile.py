@@ -95,7 +95,7 @@ def compile_network(
         FrozenError: in frozen mode, functions are not locked, or are other kernels now.
     """
     check = Check(GraphError, "compile_network")
-    check.kind("graph", graph, Graph, "a graph")
+    check.kind("graph", graph, Graph, "a graph (of an imported model: model.graph)")
     check.function("pipeline", pipeline)
     check.whole("opt_level", opt_level, least=0)
     if kernel_for is not None:

@@ -76,7 +76,7 @@ def extract_tasks(
 
 def _check(graph: Graph, hardware_params: object, log: str | None, opt_level: int) -> None:
     check = Check(GraphError, "extract_tasks")
-    check.kind("graph", graph, Graph, "a graph")
+    check.kind("graph", graph, Graph, "a graph (of an imported model: model.graph)")
     check.whole("opt_level", opt_level, least=0)
     if hardware_params is not None:
         check.kind("hardware_params", hardware_params, HardwareParams, "a HardwareParams or None")

@@ -61,7 +61,7 @@ def template_tasks(
         TemplateError: layers could be tuned, but no template is registered.
     """
     check = Check(GraphError, "extract_from_program")
-    check.kind("graph", graph, Graph, "a graph")
+    check.kind("graph", graph, Graph, "a graph (of an imported model: model.graph)")
     if operators is not None:
         check.sequence("operators", operators, "a list such as ['nn.conv2d'], or None")
     chosen = target if isinstance(target, Target) else Target(target)

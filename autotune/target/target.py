@@ -31,6 +31,8 @@ _KEYS = {
     "sdaccel": ("sdaccel",),
     "aocl": ("aocl",), "aocl_sw_emu": ("aocl",), "composite": (),
 }  # fmt: skip
+# What people call devices whose targets have TVM's names.
+_MEANT = {"cpu": "llvm", "host": "llvm", "x86": "llvm", "gpu": "cuda", "nvidia": "cuda"}
 # Options that change what is built, and options of TVM that look like one of them.
 _OPTIONS = ("emulate", "arch", "model")
 _TVM_OPTIONS = ("march",)
@@ -94,9 +96,11 @@ class Target:
             kind = str(attrs.pop("kind", ""))
             host = host or attrs.pop("host", None)
         if kind not in _KEYS:
+            meant = _MEANT.get(kind.lower())
+            hint = f"; did you mean {meant!r}?" if meant else did_you_mean(kind, _KEYS)
             raise TargetError(
-                f"target {target!r}: unknown kind {kind!r}{did_you_mean(kind, _KEYS)}; kernels "
-                f"are built for {', '.join(sorted(BY_KIND))}"
+                f"target {target!r}: unknown kind {kind!r}{hint}; kernels are built for "
+                f"{', '.join(sorted(BY_KIND))}"
             )
         _check_options(target, kind, attrs)
         keys = attrs.pop("keys", None)

@@ -95,7 +95,10 @@ class CallSignature:
                     f"was, got {_text(given)}; compile it for these shapes too, or use "
                     "torch.compile(model, backend='autotune')"
                 )
-        raise KernelError(f"compiled model: expected {len(self._types)} tensors, got {len(found)}")
+        raise KernelError(
+            f"compiled model: expected {len(self._types)} tensors, got {len(found)}; arrays of "
+            "numpy are made tensors by torch.from_numpy"
+        )
 
     def _warn(self) -> None:
         if not self._warned:

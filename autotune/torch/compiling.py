@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -14,6 +15,8 @@ from autotune.network import CompiledNetwork, History, compile_network, tune_net
 from autotune.runtime.device import Device
 from autotune.utils.check import Check
 from autotune.utils.lazy_torch import torch
+
+logger = logging.getLogger("autotune")
 
 _NAMES = ("tune", "log")
 # Of torch's devices that kernels run on.
@@ -62,7 +65,13 @@ class Compiling:
             return tune_network(
                 graph, None, target, budget_s=self.tune, log=self.log, on_round=None
             )
-        if self.log is None or not os.path.exists(self.log):
+        if self.log is None:
+            return compile_network(graph, target)
+        if not os.path.exists(self.log):
+            logger.warning(
+                "autotune.torch: there is no log %s; the model runs untuned. Check the path, or "
+                "give tune= seconds to tune it into that log", self.log,
+            )  # fmt: skip
             return compile_network(graph, target)
         history = History(self.log)
         return compile_network(

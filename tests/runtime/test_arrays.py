@@ -58,7 +58,7 @@ def test_copies_check_the_shape_and_convert_the_dtype():
     other = target.copyto(empty((2, 3), "float64"))
     np.testing.assert_array_equal(other.numpy(), target.numpy())
     assert target.copyto(cpu()).pointer != target.pointer
-    with pytest.raises(KernelError, match=r"shape \(2, 3\) was given values of shape \(3, 2\)"):
+    with pytest.raises(KernelError, match=r"must have shape \(2, 3\), got \(3, 2\)"):
         target.copyfrom(np.zeros((3, 2)))
 
 

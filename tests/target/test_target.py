@@ -79,7 +79,8 @@ def test_no_current_target_is_an_error_that_tells_what_to_do():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("gpu", "unknown kind 'gpu'; kernels are built for c, cuda, llvm"),
+        ("gpu", "unknown kind 'gpu'; did you mean 'cuda'.; kernels are built for c, cuda, llvm"),
+        ("CPU", "unknown kind 'CPU'; did you mean 'llvm'.; kernels are built for"),
         ("", "got an empty string"),
         ("cuda arch", "expected -key=value"),
         ("{broken", "not valid JSON"),

@@ -164,6 +164,11 @@ def test_a_model_is_tuned_within_seconds_and_its_log_used_again(tmp_path):
         same(again(x), model(x))
 
 
+def test_a_log_that_is_not_there_is_told(tmp_path, caplog):
+    autotune.torch.compile(Small().eval(), torch.randn(2, 6), log=tmp_path / "typo.log")
+    assert "typo.log; the model runs untuned" in caplog.text
+
+
 def test_options_are_checked():
     x = torch.randn(2, 6)
     with pytest.raises(KernelError, match="log must be a path where tune is given"):

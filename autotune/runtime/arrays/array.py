@@ -192,10 +192,7 @@ class NDArray:
 
     def _check_shape(self, shape: tuple[int, ...]) -> None:
         if tuple(shape) != self.shape:
-            raise KernelError(
-                f"copyfrom: source must have the same shape; an array of shape {self.shape} was "
-                f"given values of shape {shape} (got {shape})"
-            )
+            raise KernelError(f"copyfrom: values must have shape {self.shape}, got {shape}")
 
     def __dlpack__(
         self,

@@ -33,7 +33,7 @@ from autotune.runtime.compile.elf import code_bytes, code_hash
 from autotune.runtime.compile.resources import parse_ptxas, summary
 from autotune.runtime.compile.user_headers import anchor_paths, user_headers
 from autotune.target import Target
-from autotune.target.backends import part
+from autotune.target.backends import of_language, part
 from autotune.utils import environment
 from autotune.utils.check import Check
 from autotune.utils.scratch import temporary_folder
@@ -128,7 +128,7 @@ def compile_kernel(
 
 def _of_other_language(kernel: Kernel, error: str) -> str:
     """Say in the first line, which summaries show, that CUDA text was given to a C compiler."""
-    if kernel.language != "c" or not re.search(r"\b__global__\b", kernel.source):
+    if of_language(kernel.language).on_gpu or not re.search(r"\b__global__\b", kernel.source):
         return error
     first, end, rest = error.partition("\n")
     advice = "the source is CUDA text: its target is 'cuda', or 'cuda -emulate' for this CPU"
