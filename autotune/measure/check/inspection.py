@@ -6,6 +6,7 @@ is copied to the host, to be described.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -20,6 +21,9 @@ from autotune.runtime.arrays.inspector import Inspector, Tally
 from autotune.runtime.executable import Executable
 
 Ran = TypeVar("Ran")
+
+# A run of a wrong kernel that takes longer is not repeated: the trial has a time limit.
+_SHORT_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -174,14 +178,34 @@ class Inspection:
         """Say how the outputs differ; if they no longer do, run again to see."""
         found = self.differences()
         if found:
-            return found
+            return found + self._unsteady(executable)
         for poison in POISONS:
             self.buffers.reset(poison, 0)
             executable.run(self.buffers)
             found = self.differences()
             if found:
-                return found
+                return found + self._unsteady(executable)
         return ("its outputs differ from the reference in some runs and not in others",)
+
+    def _unsteady(self, executable: Executable) -> tuple[str, ...]:
+        """Say which outputs differ between two runs with equal arguments, if those are short."""
+        started = time.monotonic()
+        first = self._outputs_of_a_run(executable)
+        if time.monotonic() - started > _SHORT_S:
+            return ()
+        pairs = zip(self._wanted, first, self._outputs_of_a_run(executable), strict=True)
+        names = ", ".join(one.guarded.name for one, a, b in pairs if a != b)
+        if not names:
+            return ()
+        return (
+            f"two more runs with equal arguments differ in {names}: it is not deterministic (a "
+            "race of threads, memory that is read before it is written, random numbers)",
+        )
+
+    def _outputs_of_a_run(self, executable: Executable) -> list[bytes]:
+        self.buffers.reset(POISONS[0], 0)
+        executable.run(self.buffers)
+        return [one.got.numpy().tobytes() for one in self._wanted]
 
     def differences(self) -> tuple[str, ...]:
         """Describe how what is in the outputs now differs from what was expected."""

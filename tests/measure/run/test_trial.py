@@ -175,7 +175,10 @@ def test_a_wrong_answer_on_intact_inputs_stands(trials):
 def test_every_other_answer_wrong_is_found(trials):
     for parity in (0, 1):
         flaky = TWICE + f"if (calls % 2 == {parity}) y[5] = 7;"
-        assert trials.run(flaky, 2 * X, X).startswith("y: 1 of 64 elements differ")
+        told = trials.run(flaky, 2 * X, X)
+        assert told.startswith("y: 1 of 64 elements differ")
+        assert "two more runs with equal arguments differ in y: it is not deterministic" in told
+    assert "not deterministic" not in trials.run(TWICE + "y[5] = 7;", 2 * X, X)
 
 
 def test_truth_that_is_never_stored_is_missed(trials):
