@@ -186,8 +186,9 @@ def attention_cpu_heads(
 
 @template("reduce.cuda")
 def reduce_cuda_rows(
-    operation: str, outer: Extents, depth: Extents, inner: int = 1, dtype: str = "float32"
-) -> SourceKernel:
+    operation: str, outer: Extents, depth: Extents, inner: int = 1, dtype: str = "float32",
+    before: str = "", after: str = "", to: str = "",
+) -> SourceKernel:  # fmt: skip
     """Reduce an array ``[outer, depth, inner]`` along its middle axis.
 
     Rows of a matrix have ``inner=1``, columns ``outer=1``. With ``outer=(1, 64)`` and
@@ -200,8 +201,12 @@ def reduce_cuda_rows(
         dtype: ``"float32"``, ``"float16"``, ``"bfloat16"``, ``"float64"``; or, but for means,
             ``"int8"``, ``"uint8"``, ``"int16"``, ``"int32"``, whose sums and products are int32,
             modulo 2^32, and ``"int64"``.
+        before: what is reduced of each element ``a``, an expression as of ``elementwise.cuda``:
+            the root of a sum of squares has ``before="a * a"`` and ``after="sqrt(a)"``.
+        after: what becomes of each result ``a``.
+        to: type of the results, if not that of the elements: ``"float32"`` or ``"int32"``.
     """
-    shape = Reduction.of(operation, outer, depth, inner, dtype)
+    shape = Reduction.of(operation, outer, depth, inner, dtype, before, after, to)
     if reduce_staged.offered(shape) and not reduce_staged.chosen_before(get_config()):
         return tunable(reduce_staged, shape, "cuda")
     return tunable(reduce_cuda, shape, "cuda")

@@ -113,10 +113,10 @@ def function_of_one(nodes: Sequence[Node], value: Value) -> str:
         if not text:
             return ""
         texts[node.output] = text
-    return _shallow(texts[nodes[-1].output]) if nodes else ""
+    return shallow(texts[nodes[-1].output]) if nodes else ""
 
 
-def _shallow(text: str) -> str:
+def shallow(text: str) -> str:
     """Return an expression; empty if its tree has more levels than templates take."""
     try:
         level: list[ast.AST] = [ast.parse(text, mode="eval").body]

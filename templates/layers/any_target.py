@@ -23,6 +23,7 @@ from . import chains as chains  # enters itself
 from . import elementwise as elementwise  # enters itself
 from . import products as products  # enters itself
 from . import quantised as quantised  # enters itself
+from . import reductions as reductions  # enters itself
 from . import rows as rows  # enters itself
 from . import winograd as winograd  # enters itself, before what is slower
 from .cuda import ACTIVATIONS as EVERY_ACTIVATION

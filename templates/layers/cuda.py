@@ -9,6 +9,7 @@ from typing import Any
 
 from autotune.errors import TemplateError
 from autotune.graph import Value, ops
+from autotune.network.expressions import text_of
 from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
 
@@ -147,9 +148,11 @@ def global_pool(kind: str, layer: Layer) -> Offer | None:
     return _reduced(kind, layer, (name, outer, pixels, inner))
 
 
-def _reduced(kind: str, layer: Layer, extents: tuple[object, ...]) -> Offer | None:
+def _reduced(
+    kind: str, layer: Layer, extents: tuple[object, ...], functions: tuple[object, ...] = ()
+) -> Offer | None:
     dtype = layer.inputs[0].dtype
-    args = (*extents, dtype)
+    args = (*extents, dtype, *functions)
     # On a CPU there is only one dtype.
     fits = takes(Reduction.of, *args) and (kind == "cuda" or dtype in FLOAT32)
     given = args if kind == "cuda" else extents
@@ -158,17 +161,26 @@ def _reduced(kind: str, layer: Layer, extents: tuple[object, ...]) -> Offer | No
 
 def reduction(kind: str, layer: Layer) -> Offer | None:
     """Offer the reduction along neighbouring axes, and on a GPU along any."""
-    op, shape = layer.op, layer.inputs[0].shape
+    op, shape, after = layer.op, layer.inputs[0].shape, layer.epilogue.activation
     assert isinstance(op, ops.Reduction)
-    outer, depth, inner = _alternating(shape, op.over(len(shape)))
-    if not depth or layer.epilogue != Epilogue():
+    outer, depth, inner = alternating(shape, op.over(len(shape)))
+    if not depth or layer.epilogue != Epilogue(activation=after):
         return None
-    if len(depth) == 1:
-        return _reduced(kind, layer, (op.name, *outer, *depth, inner))
-    return _reduced(kind, layer, (op.name, outer, depth, inner)) if kind == "cuda" else None
+    functions = ("", _NAMED_FUNCTIONS.get(after, after)) if after != "none" else ()
+    if kind != "cuda" and (functions or len(depth) > 1):
+        return None
+    extents = (*outer, *depth) if len(depth) == 1 else (outer, depth)
+    return _reduced(kind, layer, (op.name, *extents, inner), functions)
 
 
-def _alternating(
+# Activations that have a name, as expressions.
+_NAMED_FUNCTIONS = {
+    "relu": text_of(ops.Relu()), "relu6": text_of(ops.Clip(0.0, 6.0)), "silu": text_of(ops.Silu()),
+    "gelu": text_of(ops.Gelu()), "gelu_tanh": text_of(ops.Gelu("tanh")),
+}  # fmt: skip
+
+
+def alternating(
     shape: tuple[int, ...], over: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     """Return the extents of neighbours that are kept, of those reduced, and what is behind them.
@@ -214,7 +226,8 @@ def enter_reductions(kind: str, dtypes: tuple[str, ...]) -> None:
     more["mean"] = tuple(each for each in stored if each not in WHOLE)
     for operator in ("sum", "mean", "max", "min", "prod", *indices):
         every = (*dtypes, *more.get(operator, ()))
-        implements(operator, kind, name, dtypes=every)(partial(reduction, kind))
+        applied = ACTIVATIONS if kind == "cuda" else ("none",)
+        implements(operator, kind, name, dtypes=every, activations=applied)(partial(reduction, kind))
 
 
 enter_windows("cuda", IMAGES)

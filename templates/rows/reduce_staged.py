@@ -89,7 +89,7 @@ def estimate(shape: Reduction, choice: Mapping[str, int], target: Target) -> flo
     steps = common.ceil_div(shape.depth, threads * vec)
     levels = threads.bit_length() - 1
     passes = common.ceil_div(choice["outers"] * shape.inner * threads, block)
-    each = (8 if shape.place else 2) * vec + 4
+    each = ((8 if shape.place else 2) + shape.work) * vec + 4
     loads = common.ceil_div(run // 16, block)
     reducing = passes * (60 + steps * each * 1.5 + 30 * levels * shape.state_words)
     alone = 700 + 300 * common.ceil_div(loads, 4) + reducing

@@ -13,9 +13,10 @@ from autotune.errors import TemplateError
 from autotune.kernel import Argument
 
 from ..common import Array
+from ..elementwise.expression import CUDA, Expression
 from . import number_types
 from .number_types import BYTES, WHOLE
-from .rows_shape import LONGEST, MOST_ROWS, check_extents
+from .rows_shape import DTYPES, LONGEST, MOST_ROWS, check_extents
 
 # Names in templates, and of the structs of the kernels.
 REDUCERS = {
@@ -28,6 +29,8 @@ REDUCERS = {
     "argmin": "Argmin",
 }
 Extents = int | Sequence[int]
+# Types of results that are not those of elements, in C.
+_RESULTS = {"float32": "float", "int32": "int"}
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,9 @@ class Reduction:
     Attributes:
         apart: extents that alternate in the array, each kept one with the reduced one behind it,
             whose products are ``outer`` and ``depth``; empty where reduced axes are neighbours.
+        before, after: expressions of ``a``, which each element and each result is replaced by;
+            empty for none.
+        to: type of the results, where it is not that which follows: ``"float32"`` or ``"int32"``.
     """
 
     operation: str
@@ -45,14 +51,18 @@ class Reduction:
     inner: int = 1
     dtype: str = "float32"
     apart: tuple[tuple[int, int], ...] = ()
+    before: str = ""
+    after: str = ""
+    to: str = ""
 
     @classmethod
     def of(
-        cls, operation: str, outer: Extents, depth: Extents, inner: int, dtype: str
-    ) -> Reduction:
+        cls, operation: str, outer: Extents, depth: Extents, inner: int, dtype: str,
+        before: str = "", after: str = "", to: str = "",
+    ) -> Reduction:  # fmt: skip
         """Return the reduction of an array whose kept and reduced extents may alternate."""
         if isinstance(outer, int) and isinstance(depth, int):
-            return cls(operation, outer, depth, inner, dtype)
+            return cls(operation, outer, depth, inner, dtype, (), before, after, to)
         if isinstance(outer, int) or isinstance(depth, int) or len(outer) != len(depth):
             raise TemplateError(
                 "reduce: outer and depth must be two numbers, or as many extents each, of axes "
@@ -60,7 +70,8 @@ class Reduction:
             )
         apart = tuple(zip(outer, depth, strict=True))
         kept, reduced = math.prod(outer), math.prod(depth)
-        return cls(operation, kept, reduced, inner, dtype, apart if len(apart) > 1 else ())
+        pairs = apart if len(apart) > 1 else ()
+        return cls(operation, kept, reduced, inner, dtype, pairs, before, after, to)
 
     def __post_init__(self) -> None:
         if self.operation not in REDUCERS:
@@ -75,6 +86,26 @@ class Reduction:
             )
         if self.outer * self.inner > MOST_ROWS or self.depth > LONGEST:
             raise TemplateError(f"reduce: kernels index outputs by 32 bits, got {self}")
+        self._check_functions()
+
+    def _check_functions(self) -> None:
+        """Refuse functions of what is not computed in float32, and those of indices."""
+        if (self.before or self.after or self.to) and self.dtype not in DTYPES:
+            raise TemplateError(
+                f"reduce: before, after and to are for {', '.join(DTYPES)}, got {self.dtype!r}"
+            )
+        if self.place and (self.after or self.to):
+            raise TemplateError(
+                f"reduce: {self.operation} gives indices, for which there is no after and no to; "
+                f"got after={self.after!r}, to={self.to!r}"
+            )
+        if self.to not in ("", *_RESULTS):
+            raise TemplateError(
+                f"reduce: to must be one of {', '.join(_RESULTS)}, or empty for the type of the "
+                f"elements, got {self.to!r}"
+            )
+        for text in filter(None, (self.before, self.after)):
+            Expression(text, ["a"])
 
     @property
     def extents(self) -> tuple[int, ...]:
@@ -100,6 +131,8 @@ class Reduction:
     @property
     def result(self) -> str:
         """Return the type of results: int32 of places, and of sums of narrow whole numbers."""
+        if self.to:
+            return self.to
         summed = self.dtype in WHOLE and self.operation in ("sum", "prod")
         return "int32" if self.place or (summed and self.dtype != "int64") else self.dtype
 
@@ -115,8 +148,13 @@ class Reduction:
 
     @property
     def flop(self) -> int:
-        """Additions or comparisons."""
-        return self.outputs * self.depth
+        """Additions or comparisons, and what is done with each element before."""
+        return self.outputs * self.depth * (1 + self.work)
+
+    @property
+    def work(self) -> int:
+        """Operations on each element before it is reduced, a function counted as one."""
+        return Expression(self.before, ["a"]).flop if self.before else 0
 
     @property
     def bytes(self) -> int:
@@ -134,20 +172,45 @@ class Reduction:
         """Return the parameters of the kernels that follow from a shape."""
         kind = number_types.defines(self.dtype)
         kind |= {"OUTER": self.outer, "DEPTH": self.depth, "INNER": self.inner}
-        return kind | {"REDUCER": REDUCERS[self.operation], "AS_INT": int(self.result == "int32")}
+        kind |= {"REDUCER": REDUCERS[self.operation], "AS_INT": int(self.result == "int32")}
+        if self._converts:
+            kind["RESULT"] = _RESULTS[self.to]
+        if not self._maps:
+            return kind
+        kind["REDUCER"] = f"Mapped<{REDUCERS[self.operation]}>"
+        kind |= {"FAST_FUNCTIONS": 0, "BEFORE": Expression(self.before or "a", ["a"]).text_in(CUDA)}
+        return kind | ({"AFTER": self._after.text_in(CUDA)} if self._after else {})
 
     @property
     def texts(self) -> list[str]:
-        """Files of the kernels folder for elements, states and results."""
-        return [number_types.elements_text(self.dtype), "reducers.h", "reduced.h"]
+        """Files of the kernels folder for elements, functions, states and results."""
+        elements, maps = number_types.elements_text(self.dtype), self._maps
+        functions = ["maximum.h", "functions.h"] if maps else []
+        results = "reduced_as.h" if self._converts else "reduced.h"
+        return [*functions, elements, "reducers.h", *(["mapped.h"] if maps else []), results]
+
+    @property
+    def _maps(self) -> bool:
+        return bool(self.before or self.after)
+
+    @property
+    def _converts(self) -> bool:
+        return self.to not in ("", self.dtype)
+
+    @property
+    def _after(self) -> Expression | None:
+        return Expression(self.after, ["a"]) if self.after else None
 
     def reference(self) -> Callable[..., Array]:
         """Return numpy in, numpy out."""
-        reduce = getattr(np, self.operation)
+        reduce, after = getattr(np, self.operation), self._after
+        before = Expression(self.before, ["a"]) if self.before else None
 
         def reduced(data: Array) -> Array:
-            out: Array = reduce(self._together(data), axis=1)
-            return out.astype(np.int32) if self.result == "int32" else out
+            each = before.numpy({"a": data}) if before else data
+            out: Array = reduce(self._together(each), axis=1)
+            out = after.numpy({"a": out}) if after else out
+            return out.astype(self.result) if self.to or self.result == "int32" else out
 
         return reduced
 

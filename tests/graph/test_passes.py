@@ -356,9 +356,12 @@ def test_producers_fuse_into_a_concatenation_only_if_it_is_the_root():
     assert sorted(fused(joined)) == ["fused_concatenate", "fused_nn_conv2d", "fused_nn_conv2d"]
 
 
-def test_elementwise_work_fuses_into_a_reduction_and_nothing_after_it():
+def test_elementwise_work_fuses_into_a_reduction_and_one_function_after_it_that_is_alone():
     x = apply(ops.Sum((1,)), apply(ops.Exp(), variable((2, 3))))
-    assert fused(apply(ops.Relu(), x)) == ["fused_exp_sum", "fused_nn_relu"]
+    assert fused(apply(ops.Relu(), x)) == ["fused_exp_sum_nn_relu"]
+    several = apply(ops.Tanh(), apply(ops.Relu(), x))
+    assert fused(several) == ["fused_exp_sum", "fused_nn_relu_tanh"]
+    assert fused(apply(ops.Cast("float16"), x)) == ["fused_exp_sum", "fused_cast"]
 
 
 def test_an_injective_operator_fuses_into_elementwise_ones_but_not_into_a_layer():

@@ -1,7 +1,9 @@
 """TVM's FuseOps: which operators become one kernel.
 
 The rules are those of ``src/relay/transforms/fuse_ops.cc`` of TVM 0.18: three phases over all
-nodes, each of which may join a node with all nodes between it and its dominator.
+nodes, each of which may join a node with all nodes between it and its dominator. There is one
+more: a function of the results of a reduction that is left alone, such as the root of a sum, is
+joined with it.
 """
 
 from __future__ import annotations
@@ -53,6 +55,7 @@ def fused_groups(graph: Graph, opt_level: int = 3, max_depth: int = MAX_DEPTH) -
     if opt_level > 0:
         for phase in range(3):
             partition.run(phase)
+        partition.join_functions_of_reductions()
     groups: dict[_Group, list[Node]] = {}
     for vertex in vertices:
         if vertex.node is not None:
@@ -91,6 +94,17 @@ class _Partition:
                 self._into_tuple(vertex, own, dominator)
             elif self.groups[dominator.index].pattern != Pattern.TUPLE:
                 self._join(vertex, own, dominator, phase)
+
+    def join_functions_of_reductions(self) -> None:
+        """Join an operator on each result of a reduction that is in no other function."""
+        for vertex in self.vertices:
+            own, reader = self.group(vertex), vertex.dominator
+            reduces = own.pattern == Pattern.COMM_REDUCE and own.root is vertex
+            if not reduces or reader is None or reader.node is None or len(vertex.readers) > 1:
+                continue
+            alone = self.group(reader).size == 1 and len(reader.node.inputs) == 1
+            if alone and reader.pattern == Pattern.ELEMWISE and not _converts(reader.node):
+                self._commit(vertex, reader)
 
     def _into_tuple(self, vertex: Vertex, own: _Group, dominator: Vertex) -> None:
         """Fuse what makes the parts of a tuple that is itself fused into an injective root."""
@@ -167,6 +181,10 @@ class _Partition:
             assert parent.anchor is None, "a function has one anchor"
             parent.anchor = child.anchor
             parent.pattern = max(child.pattern, parent.pattern)
+
+
+def _converts(node: Node) -> bool:
+    return node.output.dtype != node.inputs[0].dtype
 
 
 def _injective(kind: Pattern, sink: bool) -> bool:

@@ -1,12 +1,14 @@
 """Reductions along axes that are no neighbours, and of elements of eight bytes."""
 
 import autotune.templates  # noqa: F401 - registers the tasks
+import ml_dtypes
 import numpy as np
 import pytest
 from autotune.templates.rows import reduce_cuda, reduce_staged
 from autotune.templates.rows.reduction_shape import Reduction
 
 from autotune.emulator import run_emulated
+from autotune.errors import TemplateError
 from autotune.target import Target
 from autotune.task import create
 
@@ -101,3 +103,43 @@ def test_all_axes_and_types_have_a_task():
     task = create("reduce.cuda", ("sum", (1, 64), (32, 3136), 1, "float16"), HOPPER)
     assert task.flop == 32 * 64 * 3136
     assert create("reduce.cuda", ("mean", 512, 30000, 1, "float64"), HOPPER).default()
+
+
+FUNCTIONS = [
+    (("sum", 1, 49, 96, "float16", "a * a", "sqrt(a)"), lambda x: np.sqrt((x * x).sum(1))),
+    (("sum", 6, 300, 1, "float32", "exp(a)", "log(a)"), lambda x: np.log(np.exp(x).sum(1))),
+    (("mean", (1, 5), (3, 12), 7, "bfloat16", "abs(a)"), lambda x: np.abs(x).mean((1, 3))),
+    (("max", 1, 5000, 1, "float16", "where(abs(a) > 2, 1, 0)", "", "int32"), lambda x: 1),
+    (("sum", 700, 24, 1, "float16", "a * a", "", "float32"), lambda x: (x * x).sum(1)),
+    (("argmax", 5, 70, 3, "float32", "abs(a)"), lambda x: np.abs(x).argmax(1)),
+]
+
+
+@pytest.mark.parametrize(("args", "wanted"), FUNCTIONS, ids=lambda each: str(each))
+def test_functions_of_elements_and_results_are_part_of_the_kernel(args, wanted):
+    shape = Reduction.of(*args)
+    data = np.random.default_rng(2).standard_normal(shape.extents) * 2
+    dtype = np.dtype(getattr(ml_dtypes, shape.dtype, shape.dtype))
+    data, out = data.astype(dtype), np.zeros((shape.outer, shape.inner), shape.result)
+    task = create("reduce.cuda", args, HOPPER)
+    source = task.realise(task.default()).what
+    out = out.astype(dtype) if shape.result == shape.dtype else out
+    run_emulated(source.kernel("cuda"), [data, out], orders=(0,))
+    right = np.asarray(wanted(data.astype("float64")))
+    right = np.broadcast_to(right, out.shape) if right.ndim == 0 else right.reshape(out.shape)
+    np.testing.assert_allclose(out.astype("float64"), right, rtol=1e-2)
+    np.testing.assert_allclose(shape.reference()(data.astype("float64")), right, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("sum", 4, 5, 1, "int32", "a * a"), "are for float32"),
+        (("argmax", 4, 5, 1, "float32", "", "sqrt(a)"), "gives indices"),
+        (("sum", 4, 5, 1, "float32", "", "", "int8"), "to must be one of"),
+        (("sum", 4, 5, 1, "float32", "b * a"), "one of a"),
+    ],
+)
+def test_functions_that_cannot_be_are_refused(args, said):
+    with pytest.raises(TemplateError, match=said):
+        Reduction.of(*args)
