@@ -147,7 +147,7 @@ def attention_cuda_heads(
     sm_90 heads of 32 on may also run by ``wgmma``.
 
     Args:
-        size: of a head, a multiple of 8 up to 256.
+        size: of a head, an even number up to 256.
         kv_heads: heads of k and v, each of which serves ``heads / kv_heads`` (grouped queries);
             0 means ``heads``.
         causal: whether query i sees keys up to i + keys - queries only.

@@ -65,7 +65,8 @@ def padded(shape: Attention) -> int:
 
 def refusal(shape: Attention) -> str | None:
     """Return why this kernel cannot serve a shape, or None."""
-    return None if shape.size <= MOST_SIZE else f"size must be at most {MOST_SIZE}"
+    fits = shape.size <= MOST_SIZE and shape.size % 8 == 0
+    return None if fits else f"size must be a multiple of 8 up to {MOST_SIZE}"
 
 
 def offered(shape: Attention, target: Target) -> bool:

@@ -103,10 +103,8 @@ class Attention:
 
     def check_elements(self) -> None:
         """Raise `TemplateError` for sizes and types that kernels do not have."""
-        if self.size % 8 or self.size > 256:
-            raise TemplateError(
-                f"{OWNER}: size must be a multiple of 8 up to 256, got {self.size}"
-            )
+        if self.size % 2 or self.size > 256:
+            raise TemplateError(f"{OWNER}: size must be an even number up to 256, got {self.size}")
         if self.dtype not in HALVES:
             raise TemplateError(f"{OWNER}: dtype must be float16 or bfloat16, got {self.dtype!r}")
 

@@ -64,7 +64,8 @@ class AttentionWgmmaTiling:
 
 def refusal(shape: Attention) -> str | None:
     """Return why wgmma cannot serve a shape, or None."""
-    return f"size must be {LEAST_SIZE} at least" if shape.size < LEAST_SIZE else None
+    fits = shape.size >= LEAST_SIZE and shape.size % 8 == 0
+    return None if fits else f"size must be a multiple of 8 from {LEAST_SIZE} on"
 
 
 def offered(shape: Attention, target: Target) -> bool:

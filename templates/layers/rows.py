@@ -168,7 +168,7 @@ def _bias_of(layer: Layer) -> tuple[Any, ...]:
 
 
 def attention(kind: str, layer: Layer) -> Offer | None:
-    """Offer the kernel that keeps scores to itself; a GPU's has heads of multiples of 8."""
+    """Offer the kernel that keeps scores to itself; a GPU's has heads of even sizes."""
     op = layer.op
     assert isinstance(op, ops.Attention)
     layout, (batch, heads, kv_heads, queries, keys, size) = _heads_of(layer)

@@ -11,7 +11,7 @@ from autotune.graph import Constant, Graph, Value, Variable
 from autotune.importers.imported import ImportedNetwork
 from autotune.importers.pytorch.call import Converter
 from autotune.importers.pytorch.program import exported
-from autotune.importers.pytorch.tensors import numbers_of, type_of
+from autotune.importers.pytorch.tensors import empty_like, is_empty, numbers_of, type_of
 from autotune.importers.pytorch.translate import Translation
 from autotune.utils.check import Check
 
@@ -190,6 +190,10 @@ class _Reader:
             if node is None or not hasattr(node.meta.get("val"), "dtype"):
                 self.inputs.append(None)
                 return
+            if is_empty(node.meta["val"]):
+                self.inputs.append(None)
+                self.translation.known[node] = empty_like(node.meta["val"])
+                return
             variable = Variable(type_of(node.meta["val"]), self._name(node.name))
             self.inputs.append(variable)
             self.translation.values[node] = variable
@@ -211,7 +215,7 @@ class _Reader:
         self.tensors[name] = tensor
         self.storages[_storage(node)] = name, node.meta["val"]
         floats = str(tensor.dtype).startswith(("torch.float", "torch.bfloat"))
-        if not floats or kind == _CONSTANT:
+        if not floats or kind == _CONSTANT or is_empty(tensor):
             self.translation.known[node] = tensor.detach().cpu()
         elif self.keep_params:
             self.params.append(Variable(type_of(tensor), name))

@@ -51,6 +51,17 @@ def type_of(tensor: Any) -> TensorType:
     return TensorType(extents, dtype_name(tensor.dtype))
 
 
+def is_empty(tensor: Any) -> bool:
+    """Return whether something is a tensor without elements."""
+    return any(type(extent) is int and extent == 0 for extent in getattr(tensor, "shape", ()))
+
+
+def empty_like(tensor: Any) -> Any:
+    """Return the tensor without elements of a shape and a dtype, in memory of the host."""
+    shape = tuple(int(extent) for extent in tensor.shape)
+    return torch("importers", GraphError).empty(shape, dtype=tensor.dtype)
+
+
 def _is_known(extent: Any) -> bool:
     """Return whether an extent is a symbol of torch that stands for one number."""
     node = getattr(extent, "node", None)

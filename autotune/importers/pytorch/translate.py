@@ -14,7 +14,7 @@ from autotune.importers.pytorch import converters
 from autotune.importers.pytorch.call import Call, Converter, converter_of
 from autotune.importers.pytorch.movement import moved, only_moves
 from autotune.importers.pytorch.nodes import in_order, mapped, origin_of, types_of
-from autotune.importers.pytorch.tensors import numbers_of, type_of
+from autotune.importers.pytorch.tensors import empty_like, is_empty, numbers_of, type_of
 from autotune.utils.lazy_torch import torch
 
 __all__ = ["Translation", "converters"]  # the converters enter themselves as they are imported
@@ -29,9 +29,14 @@ _OF_TYPE = (
 
 
 # What also writes at indices that are known only at run time.
-_WRITES: Mapping[str, Converter] = dict.fromkeys(
-    ("aten.scatter.src", "aten.scatter.value"), converters.sort.scattered
-)
+_WRITES: Mapping[str, Converter] = {
+    **dict.fromkeys(("aten.scatter.src", "aten.scatter.value"), converters.sort.scattered),
+    **dict.fromkeys(
+        ("aten.index_put.default", "aten._unsafe_index_put.default"), converters.index.written
+    ),
+}
+# Operators that join tensors, some of which may have no elements.
+_JOINS = ("cat", "concat", "concatenate")
 
 
 @dataclass
@@ -40,7 +45,7 @@ class Translation:
 
     Attributes:
         known: tensors that are computed while importing: buffers of whole numbers, and what
-            follows from them and from nothing else.
+            follows from them and from nothing else; and all tensors without elements.
         values: what each other node became: a value of the graph, a list of them, or None where an
             operator is missing.
         missing: operators that cannot be translated, how often each is called.
@@ -75,12 +80,18 @@ class Translation:
         found: Value = self.values[node]
         return found
 
+    def _some(self, node: Any) -> Value | None:
+        """Return the value of a node; None where it has no elements."""
+        return None if is_empty(self.known.get(node)) else self.value(node)
+
     def _call(self, node: Any) -> None:
         name = str(node.target)
         if node.target is operator.getitem:
             self._part(node)
         elif _short(name).startswith(_CHECKS):
             self.values[node] = None
+        elif is_empty(node.meta.get("val")):
+            self.known[node] = empty_like(node.meta["val"])
         elif _short(name) in _OF_TYPE or all(each in self.known for each in node.all_input_nodes):
             self._compute(node)
         else:
@@ -139,7 +150,8 @@ class Translation:
 
     def _converted(self, node: Any, convert: Callable[..., Any]) -> Any:
         call = Call(str(node.target), types_of(node), origin_of(node))
-        made = convert(call, *mapped(in_order(node), self.value))
+        joins = _short(str(node.target)) in _JOINS
+        made = convert(call, *mapped(in_order(node), self._some if joins else self.value))
         several = [made] if isinstance(made, Value) else list(made)
         for value, kind in zip(several, call.types, strict=False):
             if value is not None:

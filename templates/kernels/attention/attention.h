@@ -240,6 +240,16 @@ __device__ __forceinline__ void pack_left(unsigned (&left)[4], const float (&sco
     left[r] = pack_pair(score[2 * k + r / 2][r % 2 * 2], score[2 * k + r / 2][r % 2 * 2 + 1]);
 }
 
+// Calls body(d, column) for the pairs of columns that a thread has of a row, those of the d-th eight.
+template <class Body>
+__device__ __forceinline__ void each_pair(int lane, Body body) {
+#pragma unroll
+  for (int d = 0; d < (D + 7) / 8; ++d) {
+    const int column = d * 8 + lane % 4 * 2;
+    if (D % 8 == 0 || column < D) body(d, column);
+  }
+}
+
 // Writes a warp's rows: the result, or with SPLIT partial results for `attention_join`.
 __device__ __forceinline__ void write_rows(
     RESULT* __restrict__ to, const Sums& sums, int matrix, int row0, int lane) {
@@ -250,9 +260,7 @@ __device__ __forceinline__ void write_rows(
     if (row >= ROWS) continue;
 #if SPLIT > 1
     float* const part = to + ((static_cast<size_t>(blockIdx.y) * MATRICES + matrix) * ROWS + row) * PART;
-#pragma unroll
-    for (int d = 0; d < D / 8; ++d)
-      store_vector<2>(part + d * 8 + lane % 4 * 2, sums.out[d] + half * 2);
+    each_pair(lane, [&](int d, int column) { store_vector<2>(part + column, sums.out[d] + half * 2); });
     if (lane % 4 == 0) {
       part[D] = scaled_most(sums.most[half]);
       part[D + 1] = sum;
@@ -260,10 +268,10 @@ __device__ __forceinline__ void write_rows(
 #else
     const float factor = sum > 0.0f ? 1.0f / sum : 0.0f;
     half_bits* const begin = to + result_offset(matrix, row);
-#pragma unroll
-    for (int d = 0; d < D / 8; ++d)
-      *reinterpret_cast<unsigned*>(begin + d * 8 + lane % 4 * 2) =
+    each_pair(lane, [&](int d, int column) {
+      *reinterpret_cast<unsigned*>(begin + column) =
           pack_pair(sums.out[d][half * 2] * factor, sums.out[d][half * 2 + 1] * factor);
+    });
 #endif
   }
 }

@@ -1,16 +1,19 @@
 // softmax(Q K^T * scale) V on tensor cores by mma.sync: 16-bit floats, sums and exponentials in float32. A warp
 // owns 16 rows. Keys and values pass through a pipeline of STAGES stages, TILE_K at a time.
 constexpr int PITCH = DEEP + 8, STAGE = 2 * TILE_K * PITCH;
+// Elements of a copy: as many as divide a head, to which rows are aligned.
+constexpr int COPIED = D % 8 == 0 ? 8 : D % 4 == 0 ? 4 : 2, VECTORS = DEEP / COPIED;
 
-__device__ __forceinline__ void copy_eight(half_bits* dst, const half_bits* src, bool valid) {
-  copy_async<4>(reinterpret_cast<float*>(dst), reinterpret_cast<const float*>(src), valid);
+__device__ __forceinline__ void copy_vector(half_bits* dst, const half_bits* src, bool valid) {
+  copy_async<COPIED / 2>(reinterpret_cast<float*>(dst), reinterpret_cast<const float*>(src), valid);
 }
 
 __device__ __forceinline__ void stage_keys(
     half_bits* dst, const half_bits* __restrict__ from, int key0, int tid) {
-  each_vector<TILE_K, DEEP / 8>(tid, [&](int row, int vector) {
-    const bool valid = (KEYS % TILE_K == 0 || key0 + row < KEYS) && (DEEP == D || vector < D / 8);
-    copy_eight(dst + row * PITCH + vector * 8, from + static_cast<size_t>(key0 + row) * K_ROW + vector * 8, valid);
+  each_vector<TILE_K, VECTORS>(tid, [&](int row, int vector) {
+    const bool valid = (KEYS % TILE_K == 0 || key0 + row < KEYS) && (DEEP == D || vector < D / COPIED);
+    const int column = vector * COPIED;
+    copy_vector(dst + row * PITCH + column, from + static_cast<size_t>(key0 + row) * K_ROW + column, valid);
   });
 }
 
@@ -66,9 +69,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(
     }
     copy_commit();
   };
-  each_vector<TILE_Q, DEEP / 8>(tid, [&](int row, int vector) {
-    const bool valid = row0 + row < ROWS && (DEEP == D || vector < D / 8);
-    copy_eight(queries + row * PITCH + vector * 8, q + query_offset(matrix, row0 + row) + vector * 8, valid);
+  each_vector<TILE_Q, VECTORS>(tid, [&](int row, int vector) {
+    const bool valid = row0 + row < ROWS && (DEEP == D || vector < D / COPIED);
+    const int column = vector * COPIED;
+    copy_vector(queries + row * PITCH + column, q + query_offset(matrix, row0 + row) + column, valid);
   });
 #pragma unroll
   for (int i = 0; i < STAGES - 1; ++i) load(begin + i, i);

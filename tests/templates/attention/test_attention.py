@@ -38,6 +38,10 @@ CASES = {
         2, 2, 35, 35, 16, 0, False, 0.0, "float16", "packed", (1, 2, 35)),
     "a bias of each batch, grouped": (
         2, 4, 9, 34, 16, 2, False, 1.0, "bfloat16", "BHSD", (2, 1, 9)),
+    "heads of four and a half vectors, packed": (
+        2, 4, 21, 21, 36, 4, False, 0.0, "float16", "packed"),
+    "heads of an odd number of pairs, biased": (
+        1, 2, 18, 21, 22, 2, True, 0.0, "bfloat16", "BSHD", (1, 2, 18)),
     "a mask of keys in float32, causal": (
         2, 2, 18, 21, 24, 1, True, 0.3, "float16", "BSHD", (2, 1, 1), "float32"),
 }  # fmt: skip
@@ -54,6 +58,7 @@ def test_kernels_match_their_reference_in_the_emulator(name):
         (1, 8, 1, 150, 128, 2, True),
         (1, 2, 20, 70, 32, 1, True),
         (1, 2, 3, 70, 72),
+        (1, 2, 3, 70, 36),
         (2, 2, 5, 70, 16, 2, False, 0.0, "float16", "BSHD"),
         (2, 2, 70, 70, 16, 1, True, 0.0, "float16", "packed"),
         (2, 2, 3, 71, 16, 1, False, 0.0, "float16", "BHSD", (1, 2, 3)),
@@ -105,7 +110,7 @@ def test_operations_of_keys_that_are_not_seen_are_not_counted():
 @settings(max_examples=15, deadline=None)
 @given(
     st.integers(1, 3), st.integers(1, 4), st.integers(1, 4), st.integers(1, 5000),
-    st.integers(1, 5000), st.sampled_from([16, 64, 128, 256]), st.booleans(),
+    st.integers(1, 5000), st.sampled_from([16, 36, 64, 128, 256]), st.booleans(),
 )  # fmt: skip
 def test_every_shape_has_configurations_and_its_default_is_one(b, kv, group, queries, keys, d, c):
     task = create("attention.cuda", (b, kv * group, queries, keys, d, kv, c), HOPPER)
@@ -118,7 +123,7 @@ def test_every_shape_has_configurations_and_its_default_is_one(b, kv, group, que
     ("args", "message"),
     [
         ((1, 4, 8, 8, 64, 3), "kv_heads must divide heads"),
-        ((1, 4, 8, 8, 44), "multiple of 8 up to 256"),
+        ((1, 4, 8, 8, 45), "an even number up to 256"),
         ((1, 4, 8, 8, 64, 0, False, 0.0, "float32"), "float16 or bfloat16"),
         ((1, 4, 8, 8, 64, 0, False, float("inf")), "scale must be a number"),
         ((1, 4, 0, 8, 64), "at least 1"),

@@ -77,7 +77,7 @@ def test_a_configuration_from_before_still_builds_its_kernel():
 
 
 def test_a_size_without_a_text_is_refused_in_words():
-    with pytest.raises(TemplateError, match="size must be at most 192"):
+    with pytest.raises(TemplateError, match="size must be a multiple of 8 up to 192"):
         attention_decode.kernel(Attention(1, 1, 1, 1, 64, 200), choice_of(1, 16, 2, 1))
 
 

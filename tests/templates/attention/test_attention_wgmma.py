@@ -108,7 +108,7 @@ def test_a_configuration_from_before_wgmma_still_builds_its_kernel():
 
 
 def test_a_size_that_leaves_most_of_a_panel_empty_is_refused_in_words():
-    with pytest.raises(TemplateError, match="size must be 32 at least"):
+    with pytest.raises(TemplateError, match="size must be a multiple of 8 from 32 on"):
         attention_wgmma.kernel(Attention(1, 1, 1, 64, 64, 24), choice_of(4, 64, 2))
 
 

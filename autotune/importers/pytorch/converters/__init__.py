@@ -4,6 +4,7 @@ from autotune.importers.pytorch.converters import (
     arithmetic,
     convolution,
     elementwise,
+    experts,
     index,
     matrix,
     norm,
@@ -15,6 +16,6 @@ from autotune.importers.pytorch.converters import (
 )
 
 __all__ = [
-    "arithmetic", "convolution", "elementwise", "index", "matrix", "norm", "pool", "reduction",
-    "resize", "shape", "sort",
+    "arithmetic", "convolution", "elementwise", "experts", "index", "matrix", "norm", "pool",
+    "reduction", "resize", "shape", "sort",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ import numpy as np
 
 from autotune.graph import Array, Constant, Value, ops
 from autotune.importers.pytorch.call import Call, converts
+from autotune.importers.ranks import written_along
 
 
 @converts("embedding")
@@ -103,3 +104,46 @@ def gather(call: Call, x: Value, dim: int, index: Value, sparse_grad: bool = Fal
     far = call.binary(ops.Multiply, call.cast(index, "int64"), strides[at], "int64")
     places = call.apply(ops.Add(), far, call.constant(here))
     return call.apply(ops.Take(0), flat, places)
+
+
+def written(
+    call: Call, x: Value, indices: Sequence[Value | None], values: Value, accumulate: bool = False
+) -> Value:
+    """Write values where indices of neighbouring axes say, or add them; one number where a mask is.
+
+    Of several values for one place the last one stays.
+    """
+    given = [(axis, each) for axis, each in enumerate(indices) if each is not None]
+    axes, masks = [axis for axis, _ in given], [m for _, m in given if m.dtype in ("bool", "uint8")]
+    if masks and len(given) == 1 and values.type.size == 1 and not accumulate and axes == [0]:
+        (mask,) = masks
+        behind = (1,) * (x.type.ndim - mask.type.ndim)
+        seen = call.expand(call.reshape(mask, (*mask.shape, *behind)), x.shape)
+        number = call.expand(call.reshape(call.cast(values, x.dtype), ()), x.shape)
+        return call.apply(ops.Where(), call.cast(seen, "bool"), number, x)
+    if masks:
+        call.refuse("indices", "whole numbers, or one mask of the first axes and one number", "masks")
+    first, count = axes[0], len(axes)
+    if axes != list(range(first, first + count)):
+        call.refuse("indices", "of neighbouring axes", axes)
+    rank, extents = x.type.ndim, [x.shape[axis] for axis in axes]
+    shape = np.broadcast_shapes(*[each.shape for _, each in given])
+    rest = [axis for axis in range(rank) if axis not in axes]
+    moved = call.transpose(x, [*axes, *rest])
+    left = [x.shape[axis] for axis in rest]
+    # Of what is written: the axes of the indices first, as one.
+    wide = call.expand(values, (*left[:first], *shape, *left[first:]))
+    inside = range(first, first + len(shape))
+    wide = call.transpose(wide, [*inside, *(i for i in range(wide.type.ndim) if i not in inside)])
+    number = math.prod(shape)
+    places = call.expand(_joined(call, [each for _, each in given], extents), shape)
+    places = _from_the_front(call, places, math.prod(extents))
+    result = written_along(
+        call.reshape(moved, (math.prod(extents), *left)),
+        call.reshape(places, (number, *[1] * len(left))),
+        call.reshape(call.cast(wide, x.dtype), (number, *left)),
+        0, "add" if accumulate else "none", call.origin,
+    )  # fmt: skip
+    back = call.reshape(result, (*extents, *left))
+    order = [*axes, *rest]
+    return call.transpose(back, [order.index(axis) for axis in range(rank)])

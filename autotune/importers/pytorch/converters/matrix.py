@@ -42,7 +42,7 @@ def _product(call: Call, a: Value, b: Value) -> Value:
     wide = a if one else call.expand(a, (*batch, rows, depth))
     wide = call.reshape(wide, (1 if one else count, rows, depth))
     b = call.expand(b, (*batch, depth, columns))
-    transposed = _transposed(b)
+    transposed = as_it_was(b)
     if transposed is not None:  # the last two dimensions were exchanged: read it as it was
         other = call.reshape(transposed, (count, columns, depth))
         product = call.apply(ops.BatchMatmul(), wide, other)
@@ -52,7 +52,7 @@ def _product(call: Call, a: Value, b: Value) -> Value:
     return call.reshape(product, (*batch, rows, columns))
 
 
-def _transposed(value: Value) -> Value | None:
+def as_it_was(value: Value) -> Value | None:
     """Return the matrices of which a value is the transpose, if it is made so."""
     node = getattr(value, "node", None)
     if node is None or not isinstance(node.op, ops.Transpose) or node.op.axes is None:

@@ -115,9 +115,10 @@ def narrow(call: Call, x: Value, dim: int, start: int, length: int) -> Value:
 
 
 @converts("cat", "concat", "concatenate")
-def concatenate(call: Call, tensors: Sequence[Value], dim: int = 0) -> Value:
-    """Join tensors."""
-    return call.concatenate([call.cast(each, call.type.dtype) for each in tensors], dim)
+def concatenate(call: Call, tensors: Sequence[Value | None], dim: int = 0) -> Value:
+    """Join tensors, of which those without elements are None."""
+    some = [each for each in tensors if each is not None]
+    return call.concatenate([call.cast(each, call.type.dtype) for each in some], dim)
 
 
 @converts("stack")
