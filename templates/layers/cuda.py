@@ -227,7 +227,9 @@ def enter_reductions(kind: str, dtypes: tuple[str, ...]) -> None:
     for operator in ("sum", "mean", "max", "min", "prod", *indices):
         every = (*dtypes, *more.get(operator, ()))
         applied = ACTIVATIONS if kind == "cuda" else ("none",)
-        implements(operator, kind, name, dtypes=every, activations=applied)(partial(reduction, kind))
+        implements(operator, kind, name, dtypes=every, activations=applied)(
+            partial(reduction, kind)
+        )
 
 
 enter_windows("cuda", IMAGES)

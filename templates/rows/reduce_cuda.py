@@ -179,7 +179,15 @@ def estimate(shape: Reduction, choice: Mapping[str, int], target: Target) -> flo
     flight = occupied.together * tiling.threads * c["unroll"] * c["vec"] * shape.element_bytes
     # A multiprocessor needs some 32 KiB in flight; narrow loads cost more issue slots.
     waiting = 700 * rounds * max(1.0, flight / 32768)
-    issue = steps * c["vec"] * (2 + shape.work) * occupied.together * tiling.threads / 128 * (1 + 1 / c["vec"])
+    issue = (
+        steps
+        * c["vec"]
+        * (2 + shape.work)
+        * occupied.together
+        * tiling.threads
+        / 128
+        * (1 + 1 / c["vec"])
+    )
     narrow = 1.0
     if shape.inner > 1:
         # Of rows that are no whole sectors a block shares the first and the last one with others:

@@ -178,7 +178,10 @@ class Reduction:
         if not self._maps:
             return kind
         kind["REDUCER"] = f"Mapped<{REDUCERS[self.operation]}>"
-        kind |= {"FAST_FUNCTIONS": 0, "BEFORE": Expression(self.before or "a", ["a"]).text_in(CUDA)}
+        kind |= {
+            "FAST_FUNCTIONS": 0,
+            "BEFORE": Expression(self.before or "a", ["a"]).text_in(CUDA),
+        }
         return kind | ({"AFTER": self._after.text_in(CUDA)} if self._after else {})
 
     @property

@@ -356,6 +356,11 @@ MOVES = {
 }
 
 
+MOVES |= {
+    "an empty part": lambda x: torch.cat([x[:, :0], x[:, 1:], torch.tensor([])], 1),
+    "nothing rotated": lambda x: torch.cat([x[..., :6] * 2, x[..., 6:] + 1], -1),
+    "a sum of nothing": lambda x: x + x[:, 4:].sum(1, keepdim=True),
+}
 MOVES = Family({name: (function, t(2, 4, 6)) for name, function in MOVES.items()})
 
 
@@ -414,6 +419,52 @@ INDEXING = {
 }
 
 
+@torch.library.custom_op("transformers::grouped_mm_fallback", mutates_args=())
+def grouped(rows: torch.Tensor, weights: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+    """Multiply groups of rows, as an operator of transformers does."""
+    begins = [0, *ends.tolist()]
+    pairs = zip(begins, begins[1:], weights, strict=False)
+    return torch.cat([rows[begin:end] @ weight for begin, end, weight in pairs])
+
+
+grouped.register_fake(lambda rows, weights, ends: rows.new_empty(rows.shape[0], weights.shape[2]))
+
+
+def sorted_by_expert(rows, experts, weights):
+    """Return products of rows with the weights of their experts, as mixtures of experts do."""
+    places, order = torch.sort(experts)
+    counts = torch.histc(places.double(), bins=weights.shape[0], min=0, max=weights.shape[0] - 1)
+    ends = torch.cumsum(counts, 0).to(torch.int32)
+    product = torch.ops.transformers.grouped_mm_fallback(
+        rows[order], weights.transpose(1, 2), ends
+    )
+    back = torch.empty_like(order)
+    back[order] = torch.arange(len(order))
+    return product[back]
+
+
+def assigned(x, n, m, source):
+    x = x.clone()
+    x[:, n - 2, m] = source
+    return x
+
+
+def put(x, n, source, accumulate=False):
+    return x.index_put((n,), source, accumulate)
+
+
+INDEXING |= {
+    "written places of the data": (put, t(6, 3), whole(6, 4), t(4, 3)),
+    "places added to": (lambda *a: put(*a, True), t(6, 3), whole(6, 4, seed=3), t(4, 3)),
+    "one number written": (lambda x, n: put(x, n, torch.tensor(2.0).double()), t(5), whole(5, 3)),
+    "places of two axes": (
+        assigned, t(2, 4, 3, 2), whole(4, 5), whole(3, 5), t(2, 5, 2)),
+    "what a mask hides": (
+        lambda x: x.index_put((x[..., 0] > 0,), torch.tensor(-1.0).double()), t(4, 3, 2)),
+    "histogram": (lambda x: torch.histc(x, 5, -1, 1.5), t(40)),
+    "few experts": (sorted_by_expert, t(12, 4), whole(3, 12), t(3, 5, 4)),
+    "many experts": (sorted_by_expert, t(2, 4), whole(9, 2), t(9, 5, 4)),
+}  # fmt: skip
 INDEXING = Family(INDEXING)
 
 

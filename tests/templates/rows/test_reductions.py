@@ -149,7 +149,10 @@ RAGGED = [
     (Reduction("sum", 5, 925, 1, "float32"), {"threads": 32, "rows": 2, "vec": 4, "unroll": 2}),
     (Reduction("argmax", 7, 301, 1, "float16"), {"threads": 4, "rows": 8, "vec": 8, "unroll": 1}),
     (Reduction("min", 3, 77, 1, "int16"), {"threads": 32, "rows": 1, "vec": 8, "unroll": 1}),
-    (Reduction("argmin", 2, 1001, 1, "float64"), {"threads": 64, "rows": 1, "vec": 2, "unroll": 4}),
+    (
+        Reduction("argmin", 2, 1001, 1, "float64"),
+        {"threads": 64, "rows": 1, "vec": 2, "unroll": 4},
+    ),
 ]
 
 

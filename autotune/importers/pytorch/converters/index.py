@@ -109,12 +109,15 @@ def gather(call: Call, x: Value, dim: int, index: Value, sparse_grad: bool = Fal
 def written(
     call: Call, x: Value, indices: Sequence[Value | None], values: Value, accumulate: bool = False
 ) -> Value:
-    """Write values where indices of neighbouring axes say, or add them; one number where a mask is.
+    """Write values where indices of neighbouring axes say, or add them; one where a mask is.
 
     Of several values for one place the last one stays.
     """
     given = [(axis, each) for axis, each in enumerate(indices) if each is not None]
-    axes, masks = [axis for axis, _ in given], [m for _, m in given if m.dtype in ("bool", "uint8")]
+    axes, masks = (
+        [axis for axis, _ in given],
+        [m for _, m in given if m.dtype in ("bool", "uint8")],
+    )
     if masks and len(given) == 1 and values.type.size == 1 and not accumulate and axes == [0]:
         (mask,) = masks
         behind = (1,) * (x.type.ndim - mask.type.ndim)
@@ -122,9 +125,11 @@ def written(
         number = call.expand(call.reshape(call.cast(values, x.dtype), ()), x.shape)
         return call.apply(ops.Where(), call.cast(seen, "bool"), number, x)
     if masks:
-        call.refuse("indices", "whole numbers, or one mask of the first axes and one number", "masks")
-    first, count = axes[0], len(axes)
-    if axes != list(range(first, first + count)):
+        call.refuse(
+            "indices", "whole numbers, or one mask of the first axes and one number", "masks"
+        )
+    first = axes[0]
+    if axes != list(range(first, first + len(axes))):
         call.refuse("indices", "of neighbouring axes", axes)
     rank, extents = x.type.ndim, [x.shape[axis] for axis in axes]
     shape = np.broadcast_shapes(*[each.shape for _, each in given])
@@ -135,13 +140,13 @@ def written(
     wide = call.expand(values, (*left[:first], *shape, *left[first:]))
     inside = range(first, first + len(shape))
     wide = call.transpose(wide, [*inside, *(i for i in range(wide.type.ndim) if i not in inside)])
-    number = math.prod(shape)
+    count = math.prod(shape)
     places = call.expand(_joined(call, [each for _, each in given], extents), shape)
     places = _from_the_front(call, places, math.prod(extents))
     result = written_along(
         call.reshape(moved, (math.prod(extents), *left)),
-        call.reshape(places, (number, *[1] * len(left))),
-        call.reshape(call.cast(wide, x.dtype), (number, *left)),
+        call.reshape(places, (count, *[1] * len(left))),
+        call.reshape(call.cast(wide, x.dtype), (count, *left)),
         0, "add" if accumulate else "none", call.origin,
     )  # fmt: skip
     back = call.reshape(result, (*extents, *left))
