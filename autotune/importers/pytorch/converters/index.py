@@ -114,20 +114,9 @@ def written(
     Of several values for one place the last one stays.
     """
     given = [(axis, each) for axis, each in enumerate(indices) if each is not None]
-    axes, masks = (
-        [axis for axis, _ in given],
-        [m for _, m in given if m.dtype in ("bool", "uint8")],
-    )
-    if masks and len(given) == 1 and values.type.size == 1 and not accumulate and axes == [0]:
-        (mask,) = masks
-        behind = (1,) * (x.type.ndim - mask.type.ndim)
-        seen = call.expand(call.reshape(mask, (*mask.shape, *behind)), x.shape)
-        number = call.expand(call.reshape(call.cast(values, x.dtype), ()), x.shape)
-        return call.apply(ops.Where(), call.cast(seen, "bool"), number, x)
-    if masks:
-        call.refuse(
-            "indices", "whole numbers, or one mask of the first axes and one number", "masks"
-        )
+    axes = [axis for axis, _ in given]
+    if any(each.dtype in ("bool", "uint8") for _, each in given):
+        return _masked(call, x, indices, None if accumulate else values)
     first = axes[0]
     if axes != list(range(first, first + len(axes))):
         call.refuse("indices", "of neighbouring axes", axes)
@@ -152,3 +141,16 @@ def written(
     back = call.reshape(result, (*extents, *left))
     order = [*axes, *rest]
     return call.transpose(back, [order.index(axis) for axis in range(rank)])
+
+
+def _masked(call: Call, x: Value, indices: Sequence[Value | None], number: Value | None) -> Value:
+    """Write one number where a mask of the first axes is."""
+    (mask, *others) = indices
+    if number is None or number.type.size > 1 or mask is None or others:
+        call.refuse(
+            "indices", "whole numbers, or one mask of the first axes and one number", "masks"
+        )
+    behind = (1,) * (x.type.ndim - mask.type.ndim)
+    seen = call.expand(call.reshape(mask, (*mask.shape, *behind)), x.shape)
+    everywhere = call.expand(call.reshape(call.cast(number, x.dtype), ()), x.shape)
+    return call.apply(ops.Where(), call.cast(seen, "bool"), everywhere, x)
