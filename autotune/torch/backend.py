@@ -103,8 +103,14 @@ class Specialised:
                 self._check_numbers()
                 made = _Network(self._graph_module, self._how, args, key)
             except AutotuneError as error:
-                logger.warning("torch.compile(backend='autotune'): torch runs a graph: %s", error)
-                self._refused.append(key.of_any_number() if self._numbers else key)
+                self._refuse(key, str(error))
+                return None
+            except Exception as error:  # a model must not end for a bug of its compiler
+                logger.debug("", exc_info=True)
+                self._refuse(
+                    key, f"{type(error).__name__}: {error}; this is a bug of autotune, please "
+                    "report it (logging.getLogger('autotune').setLevel('DEBUG') shows where)"
+                )  # fmt: skip
                 return None
             self._known = [made, *self._known]
             if len(self._known) == _MANY:
@@ -113,6 +119,11 @@ class Specialised:
                     "shapes, each with memory of its own; pad inputs to fewer shapes", _MANY
                 )  # fmt: skip
             return made
+
+    def _refuse(self, key: _Key, reason: str) -> None:
+        """Leave a graph with such arguments to torch, and say why."""
+        logger.warning("torch.compile(backend='autotune'): torch runs a graph: %s", reason)
+        self._refused.append(key.of_any_number() if self._numbers else key)
 
     def _check_numbers(self) -> None:
         if self._numbers and len(self._known) >= _MOST_NUMBERS:

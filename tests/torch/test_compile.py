@@ -7,6 +7,7 @@ import pytest
 
 import autotune
 from autotune.errors import GraphError, KernelError
+from autotune.importers.pytorch.call import CONVERTERS
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -217,6 +218,19 @@ def test_an_operator_that_is_missing_runs_by_torch_after_one_warning(caplog):
     told = [each.getMessage() for each in caplog.records if each.name == "autotune"]
     assert len(told) == 1
     assert "aten.cumprod.default (1)" in told[0]
+
+
+def test_a_bug_of_the_importer_ends_no_model(caplog, monkeypatch):
+    def faulty(call, x):
+        raise KeyError("no such place")
+
+    monkeypatch.setitem(CONVERTERS, "sinh", faulty)
+    fast, x = by_dynamo(torch.sinh), torch.randn(3, 4)
+    with torch.no_grad(), caplog.at_level(logging.WARNING, "autotune"):
+        same(fast(x), torch.sinh(x))
+        same(fast(x), torch.sinh(x))
+    (told,) = [each.getMessage() for each in caplog.records if each.name == "autotune"]
+    assert "KeyError: 'no such place'; this is a bug of autotune" in told
 
 
 def test_random_numbers_are_drawn_at_each_call():
