@@ -386,6 +386,8 @@ RESIZES = {
     "bilinear corners": {"size": (9, 3), "mode": "bilinear", "align_corners": True},
     "bilinear factor": {"scale_factor": 1.7, "mode": "bilinear"},
     "bicubic": {"size": (9, 11), "mode": "bicubic"},
+    "bilinear of averages": {"size": (3, 9), "mode": "bilinear", "antialias": True},
+    "bicubic of averages": {"size": (4, 3), "mode": "bicubic", "antialias": True},
 }
 
 

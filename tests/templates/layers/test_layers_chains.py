@@ -50,7 +50,17 @@ def chosen():
     return apply(ops.Relu(), apply(ops.Where(), x, apply(ops.Gelu("tanh"), x), y))
 
 
+def seen_in_other_shapes():
+    """A vector is scaled as a row and as itself, and the sum is seen as images."""
+    x, row, one = variable(60, 24), variable(1, 24, name="row"), variable(1, 1, name="one")
+    below = apply(ops.Reshape(()), binary(ops.Add(), one, number(0.5)))
+    vector = apply(ops.Reshape((24,)), binary(ops.Multiply(), row, below))
+    sums = binary(ops.Add(), binary(ops.Multiply(), x, vector), row)
+    return apply(ops.Relu(), apply(ops.Reshape((3, 20, 24)), sums))
+
+
 CHAINS = {
+    "seen in other shapes": seen_in_other_shapes,
     "scaled and masked": scaled_and_masked,
     "of 16-bit floats": lambda: scaled_and_masked("float16"),
     "values that are read several times": several_times,

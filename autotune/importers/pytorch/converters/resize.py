@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
+from autotune.errors import GraphError
 from autotune.graph import Array, Value, ops
 from autotune.importers.pytorch.call import Call, converts
+from autotune.importers.pytorch.tensors import numbers_of
+from autotune.utils.lazy_torch import torch
 
 # A of the cubic of torch: R. Keys, "Cubic Convolution Interpolation", 1981, has -0.5.
 _CUBIC = -0.75
@@ -64,6 +68,34 @@ def cubic(
 ) -> Value:
     """Weight the four nearest pixels along each axis by a cubic of their distance."""
     return _resized(call, x, align_corners, (output_size, *scales), _four)
+
+
+@converts("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa")
+def averaged(
+    call: Call, x: Value, output_size: object, align_corners: bool, *scales: object
+) -> Value:
+    """Weight all pixels near each one of the result: by products, as torch says of each pixel."""
+    library = torch("importers", GraphError)
+    resize = getattr(library.ops.aten, call.name.split(".")[1]).default
+    result = x
+    for axis, (old, new) in enumerate(zip(x.shape[2:], call.type.shape[2:], strict=True), 2):
+        scale = scales[axis - 2] if len(scales) == 2 else None
+        if old != new or scale not in (None, 1.0):
+            # Each column has one pixel of an axis that is resized, rows stay as they are.
+            pixels = library.eye(old, dtype=library.float64).reshape(1, 1, old, old)
+            weights = resize(pixels, (new, old), align_corners, scale, None)
+            result = _product(call, result, axis, numbers_of(weights.reshape(new, old)))
+    return result
+
+
+def _product(call: Call, x: Value, axis: int, weights: Array) -> Value:
+    """Multiply the lines along an axis by a matrix [new, old]."""
+    order = [i for i in range(x.type.ndim) if i != axis] + [axis]
+    last = call.transpose(x, order)
+    rows = call.reshape(last, (math.prod(last.shape[:-1]), last.shape[-1]))
+    product = call.apply(ops.Dense(), rows, call.constant(weights, x.dtype))
+    made = call.reshape(product, (*last.shape[:-1], weights.shape[0]))
+    return call.transpose(made, [order.index(i) for i in range(x.type.ndim)])
 
 
 def _two(where: Array, extent: int) -> list[tuple[Array, Array]]:
