@@ -124,6 +124,8 @@ class Ours(Writer):
             return gate if name == "hardsigmoid" else apply(ops.Multiply(), x, gate)
         if name == "silu":
             return apply(ops.Multiply(), x, apply(ops.Sigmoid(), x))
+        if name == "relu6":
+            return apply(ops.Clip(0.0, 6.0), x)
         return apply({"relu": ops.Relu, "sigmoid": ops.Sigmoid, "gelu": ops.Gelu}[name](), x)
 
     def add(self, x: Value, y: Value) -> Value:

@@ -1,11 +1,16 @@
-"""Quantised ONNX models on a CPU: results and times, beside ONNX Runtime.
+"""Quantised models: results and times, on a CPU beside ONNX Runtime, on a GPU beside float16.
 
     OMP_NUM_THREADS=1 taskset -c 1 python -m benchmarks.networks.quantised_models model.onnx \\
         --shape x=1,3,224,224
+    python -m benchmarks.networks.quantised_models resnet-50 --target cuda --batch 32
 
-ONNX Runtime's static quantiser makes an int8 model of the float one, with ranges of three random
-inputs; both run both models on another random input, on as many threads as OMP_NUM_THREADS says.
-Needs onnx and onnxruntime.
+On a CPU ONNX Runtime's static quantiser makes an int8 model of the float one, with ranges of three
+random inputs; both run both models on another random input, on as many threads as OMP_NUM_THREADS
+says. Needs onnx and onnxruntime.
+
+On a GPU the model is one of `image_models` with drawn parameters, and `quantiser` quantises it.
+Results are compared with those of our kernels for CPUs, and times of CUDA graphs are taken in
+turns: of bytes, of our float16 and of PyTorch's, channels_last. Needs PyTorch.
 """
 
 from __future__ import annotations
@@ -26,6 +31,9 @@ import numpy as np
 from autotune.graph import Array
 from autotune.importers import from_onnx
 from autotune.network import compile_network
+from autotune.target import Target
+from benchmarks.networks.image_models import MODELS
+from benchmarks.networks.quantised_cuda import compare
 
 Feed = Mapping[str, Array]
 
@@ -101,12 +109,24 @@ def compared(
 def main(argv: Sequence[str] | None = None) -> None:
     """Compare, and print one line of JSON for each form of the model."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", type=Path)
-    parser.add_argument("--shape", action="append", required=True, help="NAME=EXTENT,...")
+    parser.add_argument("model", type=Path, help="a file, or with --target cuda a name")
+    parser.add_argument("--shape", action="append", default=[], help="NAME=EXTENT,...")
+    parser.add_argument("--target", default="llvm")
+    parser.add_argument("--batch", type=int, default=1, help="images, on a GPU")
+    parser.add_argument("--report", action="store_true", help="times of kernels, on a GPU")
     parser.add_argument("--forms", nargs="+", default=["float", "qdq"])
     parser.add_argument("--dtype", default="uint8", choices=("int8", "uint8"))
     parser.add_argument("--rounds", type=int, default=20)
     options = parser.parse_args(argv)
+    target = Target(options.target)
+    if target.backend.on_gpu:
+        if str(options.model) not in MODELS:
+            parser.error(f"on a GPU the model must be one of {', '.join(MODELS)}")
+        compare(str(options.model), target, options.batch, options.dtype, options.rounds,
+                options.report)  # fmt: skip
+        return
+    if not options.shape:
+        parser.error("expected --shape for each input of the model, such as x=1,3,224,224")
     named = [each.partition("=") for each in options.shape]
     shapes = {name: [int(n) for n in text.split(",")] for name, _, text in named}
     for form in options.forms:

@@ -95,6 +95,8 @@ class TorchGraph:
                 return x[0] + x[1].reshape(1, -1, *[1] * (x[0].ndim - 2))
             case ops.Pool2d():
                 return self._pool(op, x[0])
+            case ops.Clip():
+                return torch.clamp(x[0], op.a_min, op.a_max)
         raise GraphError(f"TorchGraph: no {op.name} yet")
 
     def _pool(self, op: ops.Pool2d, data: Any) -> Any:
