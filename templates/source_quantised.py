@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autotune import SourceKernel
+from autotune import SourceKernel, Target
 from autotune.errors import TemplateError
 
+from .alternatives import Alternatives
 from .arguments import template
 from .convolutions import conv2d_int8 as conv2d_int8_nhwc
 from .convolutions import conv2d_int8_cpu as conv2d_int8_family
-from .convolutions import conv2d_int8_planes
+from .convolutions import conv2d_int8_planes, conv2d_int8_tma
 from .convolutions.conv2d_int8 import IntegerConv2dNhwc
 from .convolutions.conv2d_int8_cpu import IntegerConv2d
 from .convolutions.window_shape import Window, four, two
@@ -121,8 +122,9 @@ def conv2d_int8_cuda(
     )
     end = Requantisation(dtype, zero, out_dtype, out_zero, low, high, added)
     shape = IntegerConv2dNhwc(n, h, w, co, ci, window, groups, end)
-    family = conv2d_int8_planes if conv2d_int8_planes.suits(shape) else conv2d_int8_nhwc
-    return tunable(family, shape, "cuda")
+    if conv2d_int8_planes.suits(shape):
+        return tunable(conv2d_int8_planes, shape, "cuda")
+    return _on_tensor_cores(shape)
 
 
 @template("gemm_int8.cuda")
@@ -137,5 +139,14 @@ def gemm_int8_cuda(
     of images of one pixel.
     """
     end = Requantisation(dtype, zero, out_dtype, out_zero, low, high)
-    shape = IntegerConv2dNhwc(m, 1, 1, n, k, Window((1, 1)), 1, end, rows=True)
-    return tunable(conv2d_int8_nhwc, shape, "cuda")
+    return _on_tensor_cores(IntegerConv2dNhwc(m, 1, 1, n, k, Window((1, 1)), 1, end, rows=True))
+
+
+def _on_tensor_cores(shape: IntegerConv2dNhwc) -> SourceKernel:
+    """Return the kernel now chosen, of those by TMA where they compute a shape."""
+    target = Target.current() or Target("cuda")
+    if not conv2d_int8_tma.offered(shape, target):
+        return tunable(conv2d_int8_nhwc, shape, "cuda")
+    untuned = int(conv2d_int8_tma.wins(shape, target))
+    families = Alternatives((conv2d_int8_nhwc, conv2d_int8_tma), untuned)
+    return tunable(families, shape, "cuda")

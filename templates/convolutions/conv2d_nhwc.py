@@ -89,6 +89,11 @@ class Conv2dNhwc:
         """Rows of the left operand are gathered (implicit im2col)."""
         return True
 
+    @property
+    def exact(self) -> bool:
+        """Whether zeros beside a tap's channels times anything are zeros: not of floats."""
+        return False
+
     @cached_property
     def pointwise(self) -> Gemm | None:
         """The plain product that computes a pointwise layer with stride 1, else None."""

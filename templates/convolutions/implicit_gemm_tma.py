@@ -39,7 +39,7 @@ def refusal(shape: Product) -> str | None:
             f"TF32 multiples of {LEAST_SWAPPED}",
         ),
         (
-            shape.transpose_b and shape.a_run % width > 0,
+            shape.transpose_b and shape.a_run % width > 0 and not shape.exact,
             f"input channels must be a multiple of {width} where filters are K-major",
         ),
         (offset > MOST_OFFSET, f"corners of the bounding box must be within {MOST_OFFSET} pixels"),

@@ -1,7 +1,14 @@
 // wgmma of 8-bit integers with int32 accumulators. Each 16-bit item holds two integers, so panels and descriptors are
 // those of 16-bit floats in wgmma.h; one wgmma spans 32 integers along K, and both operands are K-major, or the left one
-// is in registers, laid out as for `mma.sync`.
+// is in registers, laid out as for `mma.sync`. The left one has no sign where DATA_SIGNED is 0.
 typedef int Sum;
+#if defined(DATA_SIGNED) && !DATA_SIGNED
+#define LEFT_BYTES "u8"
+typedef unsigned char LeftByte;
+#else
+#define LEFT_BYTES "s8"
+typedef signed char LeftByte;
+#endif
 #undef DEFINE_WGMMA
 #undef DEFINE_RS_WGMMA
 #ifdef AUTOTUNE_EMULATE
@@ -18,8 +25,8 @@ static inline void emulate_wgmma(int (&sum)[WORDS], descriptor left, descriptor 
     int total = add ? sum[word] : 0;
     for (int k = 0; k < DEPTH; ++k) {
       const int a = *operand_item(left, false, row, k), b = *operand_item(right, false, column, k);
-      total += static_cast<signed char>(a) * static_cast<signed char>(b) +
-               static_cast<signed char>(a >> 8) * static_cast<signed char>(b >> 8);
+      total += static_cast<LeftByte>(a) * static_cast<signed char>(b) +
+               static_cast<LeftByte>(a >> 8) * static_cast<signed char>(b >> 8);
     }
     sum[word] = total;
   }
@@ -31,8 +38,8 @@ static inline void emulate_wgmma(int (&sum)[WORDS], descriptor left, descriptor 
   }
 
 static inline int dot_of_pairs(unsigned a, unsigned b) {
-  return static_cast<signed char>(a) * static_cast<signed char>(b) +
-         static_cast<signed char>(a >> 8) * static_cast<signed char>(b >> 8);
+  return static_cast<LeftByte>(a) * static_cast<signed char>(b) +
+         static_cast<LeftByte>(a >> 8) * static_cast<signed char>(b >> 8);
 }
 
 template <int WORDS>
@@ -60,7 +67,7 @@ template <int WORDS> static inline void fence_accumulators(int (&sum)[WORDS]) {}
       int (&sum)[WORDS], const unsigned (&left)[4], descriptor right, bool add) { \
     asm volatile( \
         "{ .reg .pred add;\nsetp.ne.b32 add, " ADD ", 0;\n" \
-        "wgmma.mma_async.sync.aligned.m64n" COLUMNS "k32.s32.s8.s8 {" NAMES "}, {" LEFT "}, " RIGHT ", add; }" \
+        "wgmma.mma_async.sync.aligned.m64n" COLUMNS "k32.s32." LEFT_BYTES ".s8 {" NAMES "}, {" LEFT "}, " RIGHT ", add; }" \
         : SUMS \
         : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right), \
           "r"(static_cast<int>(add))); \
@@ -71,7 +78,7 @@ template <int WORDS> static inline void fence_accumulators(int (&sum)[WORDS]) {}
       int (&sum)[WORDS], descriptor left, descriptor right, bool add) { \
     asm volatile( \
         "{ .reg .pred add;\nsetp.ne.b32 add, " ADD ", 0;\n" \
-        "wgmma.mma_async.sync.aligned.m64n" COLUMNS "k32.s32.s8.s8 {" NAMES "}, " LEFT ", " RIGHT ", add; }" \
+        "wgmma.mma_async.sync.aligned.m64n" COLUMNS "k32.s32." LEFT_BYTES ".s8 {" NAMES "}, " LEFT ", " RIGHT ", add; }" \
         : SUMS \
         : "l"(left), "l"(right), "r"(static_cast<int>(add))); \
   }

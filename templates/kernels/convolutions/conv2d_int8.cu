@@ -16,20 +16,6 @@
 #if WGMMA
 #undef SUMS_4
 #define SUMS_4(i) "+r"(sum[i]), "+r"(sum[i + 1]), "+r"(sum[i + 2]), "+r"(sum[i + 3])
-#undef DEFINE_WGMMA
-#define DEFINE_WGMMA(NAME, TRANSPOSES, COLUMNS, WORDS, NAMES, SUMS, LEFT, RIGHT, ADD) \
-  __device__ __forceinline__ void NAME(int (&sum)[WORDS], descriptor left, descriptor right, bool add) { \
-    asm volatile( \
-        "{ .reg .pred add;\nsetp.ne.b32 add, " ADD ", 0;\n" \
-        "wgmma.mma_async.sync.aligned.m64n" COLUMNS "k32.s32." LEFT_BYTES ".s8 {" NAMES "}, " LEFT ", " RIGHT ", add; }" \
-        : SUMS \
-        : "l"(left), "l"(right), "r"(static_cast<int>(add))); \
-  }
-#if DATA_SIGNED
-#define LEFT_BYTES "s8"
-#else
-#define LEFT_BYTES "u8"
-#endif
 DEFINE_WGMMAS(issue_wgmma, "")
 #endif
 constexpr int WARP_M = FRAGS_M * 16, WARP_N = FRAGS_N * 8;

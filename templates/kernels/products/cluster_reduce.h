@@ -7,9 +7,9 @@ template <int FRAGS, int WORDS>
 __device__ __forceinline__ constexpr int sent_bytes() { return GROUPS * 128 * FRAGS * (WORDS / SPLIT) * 4; }
 
 // Adds up this block's share. `thread` counts those of all consumers, `sent` is the barrier that counts arriving bytes.
-template <int FRAGS, int WORDS>
+template <class Number, int FRAGS, int WORDS>
 __device__ __forceinline__ void reduce_in_cluster(
-    float (&own)[FRAGS][WORDS / SPLIT], const float (&sum)[FRAGS][WORDS], unsigned buffers, unsigned sent, unsigned thread) {
+    Number (&own)[FRAGS][WORDS / SPLIT], const Number (&sum)[FRAGS][WORDS], unsigned buffers, unsigned sent, unsigned thread) {
   constexpr int OWN_WORDS = WORDS / SPLIT, VECTORS = OWN_WORDS / 4, PITCH = GROUPS * 128 * 16;
   constexpr int SENT_BYTES = sent_bytes<FRAGS, WORDS>();
   static_assert(WORDS % (4 * SPLIT) == 0, "a block must reduce whole fragments");
@@ -35,7 +35,7 @@ __device__ __forceinline__ void reduce_in_cluster(
     for (int i = 0; i < FRAGS; ++i)
 #pragma unroll
       for (int j = 0; j < VECTORS; ++j) {
-        const float* const four = sum[i] + rank * OWN_WORDS + j * 4;
+        const float* const four = reinterpret_cast<const float*>(sum[i] + rank * OWN_WORDS + j * 4);
         send(to + (i * VECTORS + j) * PITCH, barrier, four[0], four[1], four[2], four[3]);
       }
   }
@@ -47,9 +47,10 @@ __device__ __forceinline__ void reduce_in_cluster(
     for (int i = 0; i < FRAGS; ++i)
 #pragma unroll
       for (int j = 0; j < VECTORS; ++j) {
-        const float4 four = *reinterpret_cast<const float4*>(from + peer * SENT_BYTES + (i * VECTORS + j) * PITCH);
-        float* const to = own[i] + j * 4;
-        to[0] += four.x, to[1] += four.y, to[2] += four.z, to[3] += four.w;
+        Number four[4], *const to = own[i] + j * 4;
+        *reinterpret_cast<float4*>(four) =
+            *reinterpret_cast<const float4*>(from + peer * SENT_BYTES + (i * VECTORS + j) * PITCH);
+        to[0] += four[0], to[1] += four[1], to[2] += four[2], to[3] += four[3];
       }
 }
 #endif

@@ -292,7 +292,9 @@ __device__ __forceinline__ void consume_tiles(
 #else
     if (BEHIND_COPIES && !PERSISTENT) launch_dependent_grids();
     const size_t matrix = static_cast<size_t>(tile.matrix) * C_M * C_N;
-#if FOLLOWS
+#if REQUANTISED
+    const RequantiseArgs epilogue = {REQUANTISATION RESIDUAL_POINTER};
+#elif FOLLOWS
     const EpilogueArgs epilogue = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};
 #else
     const EpilogueArgs epilogue = {};
@@ -303,6 +305,8 @@ __device__ __forceinline__ void consume_tiles(
     const int first = tile.n + blockIdx.z * WRITTEN_N;
 #if SWAP_AB && SMEM_EPILOGUE
     write_swapped(out + matrix, own, tile.m + group * FRAGS_M * 64, first, lane, buffers);
+#elif REQUANTISED
+    write_finished(out, own, own_buffer, tile.m + row, first, lane, epilogue);
 #else
 #pragma unroll
     for (int i = 0; i < FRAGS_M; ++i)
@@ -371,7 +375,9 @@ __device__ __forceinline__ void consume_tiles(
 #define MAPS_PARAMETER
 #define MAPS_ARGUMENT
 #endif
-#if FOLLOWS
+#if REQUANTISED
+#define EPILOGUE_ARGUMENTS REQUANTISATION RESIDUAL_POINTER,
+#elif FOLLOWS
 #define EPILOGUE_ARGUMENTS bias, residual, scale, shift,
 #else
 #define EPILOGUE_ARGUMENTS

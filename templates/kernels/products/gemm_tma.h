@@ -16,9 +16,17 @@
 #ifndef JOINED
 #define JOINED 1
 #endif
+// Whether sums of integers become bytes (gemm_tma_requantise.h).
+#ifndef REQUANTISED
+#define REQUANTISED 0
+#endif
 #if INT8
 typedef int4 FourSums;
+#if REQUANTISED
+typedef Result Finished;
+#else
 typedef int Finished;
+#endif
 #else
 typedef float Sum;
 typedef float4 FourSums;
@@ -52,7 +60,7 @@ constexpr int BOX_COLUMNS = 128 / sizeof(Finished), WRITTEN_N = CLUSTER_REDUCE ?
 constexpr int BOXES_N = (WRITTEN_N + BOX_COLUMNS - 1) / BOX_COLUMNS;
 // An epilogue of more than scaling, activation, and a bias in the initial accumulators is staged: it is long when
 // unrolled.
-#if SMEM_EPILOGUE && FOLLOWS && !SWAP_AB && (BIAS || RESIDUAL || AFFINE || defined(SHIFT))
+#if SMEM_EPILOGUE && !SWAP_AB && (REQUANTISED || (FOLLOWS && (BIAS || RESIDUAL || AFFINE || defined(SHIFT))))
 #define STAGED 1
 #else
 #define STAGED 0

@@ -39,6 +39,7 @@ __device__ __forceinline__ void store_fragments(unsigned row, const float* sum, 
 }
 #endif
 
+#if !REQUANTISED
 // Writes a thread's accumulators, the first at row m and column n, in pairs. What the epilogue of some of them needs is
 // loaded before any of these is stored: the compiler cannot know that stores do not alias.
 template <int COUNT>
@@ -269,4 +270,5 @@ __device__ __forceinline__ void write_boxes(
     buffers.next = (buffers.next + 1) % BOXES_EACH;
   }
 }
+#endif
 #endif

@@ -1,6 +1,16 @@
 // The producer of gemm_tma.cu: one thread issues the TMA loads of one K tile after another.
 __constant__ __align__(128) TensorMap a_map = {{A_MAP}}, b_map = {{B_MAP}};
 
+// Returns where items of a K tile are in a row of a K-major operand: filters have no zeros behind the channels of a tap, as
+// the boxes of images have, by which integers of the next tap are multiplied.
+__device__ __forceinline__ int place_along_k(int k) {
+#if CONV && REQUANTISED
+  return k / TAP_RUN * GROUP_CI + k % TAP_RUN;
+#else
+  return k;
+#endif
+}
+
 // Tags K-major (true) and MN-major (false) operands.
 template <bool ALONG_K> struct Side {};
 
@@ -17,8 +27,8 @@ __device__ __forceinline__ void copy_operand(
     if (!WHOLE && first + share >= EXTENT) return;
 #pragma unroll
     for (int i = 0; i < CHUNK; i += PANEL)
-      tma_load<BLOCKS>(to + (i / PANEL * TILE + share) * 128, map, operand, k + i, first + share, full,
-                       blocks);
+      tma_load<BLOCKS>(to + (i / PANEL * TILE + share) * 128, map, operand, place_along_k(k + i), first + share,
+                       full, blocks);
   }
 }
 

@@ -19,7 +19,9 @@ extern "C" __global__ void __launch_bounds__(SUM_THREADS) gemm_tma_reduce(
     sum[0] += part[range].x, sum[1] += part[range].y, sum[2] += part[range].z, sum[3] += part[range].w;
   const Tile tile = tile_of(at / OF_TILE);
   const size_t matrix = static_cast<size_t>(tile.matrix) * C_M * C_N;
-#if FOLLOWS
+#if REQUANTISED
+  const RequantiseArgs epilogue = {REQUANTISATION RESIDUAL_POINTER};
+#elif FOLLOWS
   const EpilogueArgs epilogue = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};
 #else
   const EpilogueArgs epilogue = {};
