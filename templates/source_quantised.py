@@ -11,7 +11,7 @@ from .alternatives import Alternatives
 from .arguments import template
 from .convolutions import conv2d_int8 as conv2d_int8_nhwc
 from .convolutions import conv2d_int8_cpu as conv2d_int8_family
-from .convolutions import conv2d_int8_planes, conv2d_int8_tma
+from .convolutions import conv2d_int8_planes, conv2d_int8_tma, conv2d_int8_words
 from .convolutions.conv2d_int8 import IntegerConv2dNhwc
 from .convolutions.conv2d_int8_cpu import IntegerConv2d
 from .convolutions.window_shape import Window, four, two
@@ -145,6 +145,8 @@ def gemm_int8_cuda(
 def _on_tensor_cores(shape: IntegerConv2dNhwc) -> SourceKernel:
     """Return the kernel now chosen, of those by TMA where they compute a shape."""
     target = Target.current() or Target("cuda")
+    if conv2d_int8_words.offered(shape, target):
+        return tunable(Alternatives((conv2d_int8_nhwc, conv2d_int8_words), 1), shape, "cuda")
     if not conv2d_int8_tma.offered(shape, target):
         return tunable(conv2d_int8_nhwc, shape, "cuda")
     untuned = int(conv2d_int8_tma.wins(shape, target))

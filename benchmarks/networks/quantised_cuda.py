@@ -15,7 +15,7 @@ from autotune.network import CompiledNetwork, NetworkInstance, compile_network, 
 from autotune.target import Target
 from benchmarks.networks.__main__ import torch_graph
 from benchmarks.networks.image_models import graph_of
-from benchmarks.networks.quantiser import quantised
+from benchmarks.networks.quantiser import quantised, steps_of
 
 # Runs in one sample.
 _RUNS = 20
@@ -72,7 +72,8 @@ def compare(name: str, target: Target, batch: int, dtype: str, rounds: int, prof
 
     graph = graph_of(name, batch)
     feed = _images(graph, 7)
-    whole = quantised(graph, _images(graph, 0), target, dtype)
+    one = graph_of(name, 1)
+    whole = quantised(graph, steps_of(one, _images(one, 0), target, dtype))
     halves = mixed_precision("float16")(graph)
     networks = {
         dtype: compile_network(whole, target),

@@ -7,7 +7,7 @@ filter, and no zero point. What only moves numbers keeps their steps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,14 +46,16 @@ class Steps:
         return np.asarray(self.zero, self.dtype)
 
 
-def quantised(graph: Graph, inputs: Mapping[str, Array], target: Target, dtype: str) -> Graph:
-    """Return a graph in 8-bit integers, as `Quantize` and `Dequantize` around its layers.
+def steps_of(
+    graph: Graph, inputs: Mapping[str, Array], target: Target, dtype: str
+) -> list[Steps | None]:
+    """Return the steps of the inputs and of each node's result, None where it is not rounded.
 
     Args:
-        graph: of floats, with known parameters, convolutions and products.
+        graph: of floats, with known parameters.
         inputs: numbers by whose results the steps are chosen, by the names of inputs.
         target: where these results are computed.
-        dtype: of all but the weights, ``"int8"`` or ``"uint8"``.
+        dtype: of the whole numbers, ``"int8"`` or ``"uint8"``.
     """
     points = [node.outputs[0] for node in graph.nodes if _is_rounded(graph, node)]
     every = Graph(graph.inputs, tuple(points))
@@ -67,14 +69,32 @@ def quantised(graph: Graph, inputs: Mapping[str, Array], target: Target, dtype: 
     for node in graph.nodes:
         if isinstance(node.op, _MOVES) and node.inputs[0] in steps:
             steps[node.outputs[0]] = steps[node.inputs[0]]
+    return [steps.get(value) for value in _values(graph)]
+
+
+def _values(graph: Graph) -> list[Value]:
+    return [*graph.inputs, *(node.outputs[0] for node in graph.nodes)]
+
+
+def quantised(graph: Graph, steps: Sequence[Steps | None]) -> Graph:
+    """Return a graph in 8-bit integers, as `Quantize` and `Dequantize` around its layers.
+
+    Args:
+        graph: of floats, with known parameters, convolutions and products.
+        steps: of the graph, or of one that differs in the number of images alone.
+    """
+    known = dict(zip(_values(graph), steps, strict=True))
+
+    def rounded(before: Value, value: Value) -> Value:
+        own = known[before]
+        return value if own is None else own.rounded(value)
 
     def rule(node: Node, new: tuple[Value, ...]) -> Value | None:
         if isinstance(node.op, ops.Conv2d | ops.Dense):
             new = (new[0], _of_whole_weights(new[1]))
-        made, before = apply(node.op, *new, origin=node.origin), node.outputs[0]
-        return steps[before].rounded(made) if before in steps else made
+        return rounded(node.outputs[0], apply(node.op, *new, origin=node.origin))
 
-    return graph.rewrite(rule, {each: steps[each].rounded(each) for each in graph.inputs})
+    return graph.rewrite(rule, {each: rounded(each, each) for each in graph.inputs})
 
 
 def _is_rounded(graph: Graph, node: Node) -> bool:

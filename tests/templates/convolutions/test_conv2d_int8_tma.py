@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from autotune.templates.convolutions import conv2d_int8_tma
+from autotune.templates.convolutions import conv2d_int8_tma, conv2d_int8_words
 from autotune.templates.convolutions.conv2d_int8 import IntegerConv2dNhwc
 from autotune.templates.convolutions.window_shape import Window
 from autotune.templates.products import gemm_tma_tiling
@@ -59,7 +59,31 @@ def arrays_for(source):
 def test_bytes_are_those_of_exact_sums(name, tmp_path, monkeypatch):
     monkeypatch.setattr(gemm_tma_tiling, "MULTIPROCESSORS", 2)  # few tiles are several steps
     shape, change = LAYERS[name]
-    source = conv2d_int8_tma.kernel(shape, {**CHOICE, **change})
+    check(conv2d_int8_tma.kernel(shape, {**CHOICE, **change}), tmp_path)
+
+
+PIXELS = {
+    "seven columns": (
+        IntegerConv2dNhwc(2, 20, 45, 64, 4, Window((7, 7), (2, 2), (3, 3, 3, 3)), 1,
+                          Requantisation("uint8", 127, "uint8", 0, 0.0)),
+        {"warpgroups": 1, "tiles": 2},
+    ),
+    "three columns": (
+        IntegerConv2dNhwc(1, 9, 24, 32, 4, Window((3, 3), (1, 1), (0, 1, 1, 0)), 1,
+                          Requantisation("int8", -9, "int8", 4)),
+        {"warpgroups": 2, "tiles": 1},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PIXELS)
+def test_images_of_pixels_that_are_words_give_bytes_of_exact_sums(name, tmp_path):
+    shape, choice = PIXELS[name]
+    check(conv2d_int8_words.kernel(shape, choice), tmp_path)
+
+
+def check(source, tmp_path):
+    """Run a kernel in the emulator, and compare."""
     arrays = arrays_for(source)
     kernel = source.kernel("cuda")
     # Its checks know of no barriers but those of blocks and warps.
