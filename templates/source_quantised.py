@@ -16,6 +16,7 @@ from .convolutions.conv2d_int8 import IntegerConv2dNhwc
 from .convolutions.conv2d_int8_cpu import IntegerConv2d
 from .convolutions.window_shape import Window, four, two
 from .products import gemm_int8_cpu as gemm_int8_family
+from .products import matvec_int8
 from .products.gemm_int8_cpu import IntegerGemm
 from .quantised import MOST, Requantisation, Residual
 from .source import tunable
@@ -139,7 +140,10 @@ def gemm_int8_cuda(
     of images of one pixel.
     """
     end = Requantisation(dtype, zero, out_dtype, out_zero, low, high)
-    return _on_tensor_cores(IntegerConv2dNhwc(m, 1, 1, n, k, Window((1, 1)), 1, end, rows=True))
+    shape = IntegerConv2dNhwc(m, 1, 1, n, k, Window((1, 1)), 1, end, rows=True)
+    if matvec_int8.suits(shape):
+        return tunable(Alternatives((conv2d_int8_nhwc, matvec_int8), 1), shape, "cuda")
+    return _on_tensor_cores(shape)
 
 
 def _on_tensor_cores(shape: IntegerConv2dNhwc) -> SourceKernel:

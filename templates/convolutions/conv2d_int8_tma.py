@@ -21,7 +21,7 @@ from autotune.errors import TemplateError
 from .. import choices, common
 from ..products import gemm_tma, gemm_wgmma
 from ..products.gemm_shape import Gemm, Product
-from ..products.gemm_tma_form import KNOB, Form
+from ..products.gemm_tma_form import CLUSTER_REDUCE, KNOB, Form
 from ..products.gemm_tma_rules import Rules, rules
 from ..products.gemm_tma_tiling import TmaTiling
 from ..tensor_map import initializer, tensor_map
@@ -84,8 +84,9 @@ def offered(shape: IntegerConv2dNhwc, target: Target) -> bool:
 def candidates(shape: IntegerConv2dNhwc) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     options = gemm_tma.candidates(items_of(shape))
+    forms = [knob for knob in options[KNOB] if not Form.of(knob).swapped]
     return options | {
-        KNOB: [knob for knob in options[KNOB] if not Form.of(knob).swapped],
+        KNOB: sorted({*forms, CLUSTER_REDUCE}),
         "frags_n": [width for width in options["frags_n"] if width % 2 == 0],
     }
 

@@ -22,6 +22,8 @@ CASES = {
     "ranges of K": (
         "gemm_int8.cuda", (5, 36, 520, "int8", 127, "int8", -128), {"split": 2, "stages": 2},
     ),
+    "few rows": ("gemm_int8.cuda", (3, 37, 272, "uint8", 7, "int8", -9), {}),
+    "one row": ("gemm_int8.cuda", (1, 100, 48, "int8", -7, "uint8", 9), {}),
     "depthwise": (
         "conv2d_int8.cuda", (1, 5, 6, 8, 8, 3, 3, 2, 1, 1, 8, "int8", -128, "int8", 0), {},
     ),
