@@ -133,7 +133,6 @@ def kernel(shape: IntegerConv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
         raise TemplateError(f"conv2d_int8 by TMA: {reason}, got {shape}")
     items = items_of(shape)
     made, tiling = gemm_tma.kernel(items, choice), TmaTiling(items, choice)
-    defines = _defines(shape, tiling, dict(made.defines))
     rest = [each.name for each in shape.arguments()[2:-1]]
     calls = []
     for one in made.calls:
@@ -143,8 +142,8 @@ def kernel(shape: IntegerConv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
         calls.append(replace(one, args=(*first, *rest, last, *maps)))
     return replace(
         made,
-        source=common.text("device.h", *common.activation_texts(defines), *TEXTS),
-        defines=defines,
+        source=common.text("device.h", *common.activation_texts(common.defines()), *TEXTS),
+        defines=_defines(shape, tiling, made.defines),
         args=shape.arguments(),
         calls=calls,
         workspace=[replace(each, dtype="int32") for each in made.workspace],
@@ -153,10 +152,10 @@ def kernel(shape: IntegerConv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
 
 
 def _defines(
-    shape: IntegerConv2dNhwc, tiling: TmaTiling, given: dict[str, int | str]
-) -> dict[str, int | str]:
+    shape: IntegerConv2dNhwc, tiling: TmaTiling, of_items: Mapping[str, bool | int | float | str]
+) -> dict[str, bool | int | float | str]:
     """Return the definitions of a kernel of items, with those of integers."""
-    given.pop("ELEMENT", None)
+    given = {name: value for name, value in of_items.items() if name != "ELEMENT"}
     residual = shape.end.residual
     base = {"SUM_BASE": f"({math.floor(residual.low)})"} if residual is not None else {}
     rows = tiling.tile_n // tiling.form.cluster_m
