@@ -142,7 +142,7 @@ def kernel(shape: IntegerConv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
         calls.append(replace(one, args=(*first, *rest, last, *maps)))
     return replace(
         made,
-        source=common.text("device.h", *common.activation_texts(common.defines()), *TEXTS),
+        source=common.text("device.h", "maximum.h", *TEXTS),
         defines=_defines(shape, tiling, made.defines),
         args=shape.arguments(),
         calls=calls,
