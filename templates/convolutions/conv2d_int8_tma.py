@@ -10,7 +10,6 @@ those behind a ReLU have in uint8.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,6 +33,8 @@ VECTOR = 16
 PAIR = "float16"
 _BEFORE = {"gemm_tma.h": ["requantise.h"], "gemm_tma.cu": ["gemm_tma_requantise.h"]}
 TEXTS = tuple(each for text in gemm_tma.INTEGER_TEXTS for each in (*_BEFORE.get(text, ()), text))
+# Registers of a thread that sums and a residual may take.
+MOST = 168
 # Stages of the pipeline that are tried where nothing was tuned: of choices as good, the first.
 STAGES = (8, 6, 5, 4, 3, 2)
 
@@ -65,15 +66,8 @@ def refusal(shape: IntegerConv2dNhwc) -> str | None:
         (shape.ci % VECTOR + shape.co % VECTOR > 0, f"channels must be multiples of {VECTOR}"),
         (end.zero != 0 and any(shape.window.padding), "padding must be 0"),
         (end.out_dtype == "float32", "results must be bytes"),
-        (not _sums_fit(shape), "limits of sums beside a residual must be those of bytes"),
     ])  # fmt: skip
     return reason or gemm_tma.refusal(items_of(shape))
-
-
-def _sums_fit(shape: IntegerConv2dNhwc) -> bool:
-    """Return whether sums that a residual is added to are bytes from a number on."""
-    added = shape.end.residual
-    return added is None or math.ceil(added.high) - math.floor(added.low) < 256
 
 
 def offered(shape: IntegerConv2dNhwc, target: Target) -> bool:
@@ -103,8 +97,15 @@ def _rules(choice: Mapping[str, int], shape: IntegerConv2dNhwc, target: Target) 
     return [
         (form.swapped > 0, "swapped operands"),
         (choice["frags_n"] % vectors > 0, "parts of vectors of results"),
+        ((shape.end.residual is not None) & (_registers(choice) > MOST), "a residual beside sums"),
         *rules(choice, items_of(shape), target),
     ]
+
+
+def _registers(choice: Mapping[str, int]) -> int:
+    """Return the registers of a thread for sums, and for vectors of a residual of as many."""
+    boxes = common.ceil_div(choice["frags_n"], 16)
+    return choice["frags_m"] * (4 * choice["frags_n"] + 16 * boxes)
 
 
 def estimate(shape: IntegerConv2dNhwc, choice: Mapping[str, int], target: Target) -> float:
@@ -156,8 +157,6 @@ def _defines(
 ) -> dict[str, bool | int | float | str]:
     """Return the definitions of a kernel of items, with those of integers."""
     given = {name: value for name, value in of_items.items() if name != "ELEMENT"}
-    residual = shape.end.residual
-    base = {"SUM_BASE": f"({math.floor(residual.low)})"} if residual is not None else {}
     rows = tiling.tile_n // tiling.form.cluster_m
     filters = tensor_map(shape.n, shape.k // 2, PAIR, rows)
     return {
@@ -166,6 +165,5 @@ def _defines(
         **gemm_wgmma.product_text(tiling.tile_n, True),
         "RESIDUAL": 0,
         **shape.end.defines(),
-        **base,
         "B_MAP": initializer(filters),
     }

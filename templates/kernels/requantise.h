@@ -76,6 +76,28 @@ __device__ __forceinline__ unsigned byte_of(float value) {
   return (__float_as_int(__fadd_rn(value, MAGIC)) + OUT_ZERO) & 0xff;
 }
 
+// Whether limits of results are those of bytes from 0 on, as behind a ReLU.
+constexpr bool FROM_ZERO = !OUT_FLOAT && !OUT_SIGNED && OUT_ZERO == 0 && LOW == 0.0f && HIGH >= 255.0f;
+
+// Returns the bytes of two neighbouring sums. Of limits from 0 on the lower one, and 256, are those of a multiplication in
+// units of 256, which rounds alike; the upper one is applied to both at once.
+__device__ __forceinline__ unsigned bytes_of_two(const int* sums, const Channels<2>& end) {
+#if !defined(AUTOTUNE_EMULATE) && __CUDA_ARCH__ >= 900 && !RESIDUAL
+  if (FROM_ZERO) {
+    unsigned bits[2], pair;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const float sum = float_of_sum(sums[i] - end.centre[i]);
+      const float part = __saturatef(fmaf(sum, end.scale[i] * 0.00390625f, end.shift[i] * 0.00390625f));
+      bits[i] = __float_as_uint(fmaf(part, 256.0f, MAGIC));
+    }
+    asm("min.u16x2 %0, %1, %2;" : "=r"(pair) : "r"(__byte_perm(bits[0], bits[1], 0x5410)), "r"(0x00ff00ffu));
+    return __byte_perm(pair, 0, 0x4420);
+  }
+#endif
+  return byte_of(requantised(sums[0], end, 0)) | byte_of(requantised(sums[1], end, 1)) << 8;
+}
+
 // Loads or stores NUMBERS bytes from `at` on: as a vector of 4 or 8, where ALIGNED says that this divides addresses; else
 // the first `exist`, one by one.
 template <bool ALIGNED, int NUMBERS>

@@ -50,13 +50,9 @@ __device__ __forceinline__ void write_row(
     const int channel = j * 8 + lane % 4 * 2;
     const Channels<2> end = channels<2>(REQUANTISATION, channel, 2);
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      unsigned bytes = 0;
-#pragma unroll
-      for (int i = 0; i < 2; ++i) bytes |= byte_of(requantised(sum[j * 4 + half * 2 + i], end, i)) << 8 * i;
+    for (int half = 0; half < 2; ++half)
       *reinterpret_cast<unsigned short*>(box + (lane / 4 + half * 8) * BOX_PITCH + channel) =
-          static_cast<unsigned short>(bytes);
-    }
+          static_cast<unsigned short>(bytes_of_two(sum + j * 4 + half * 2, end));
   }
   __syncwarp();
 #pragma unroll

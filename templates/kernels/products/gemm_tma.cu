@@ -286,17 +286,20 @@ __device__ __forceinline__ void consume_tiles(
     add_residual(sum, residual + static_cast<size_t>(tile.matrix) * C_M * C_N, tile.m + row + lane / 4,
                  tile.n + lane % 4 * 2);
 #endif
+#if REQUANTISED && (SPLIT == 1 || CLUSTER_REDUCE)
+    const RequantiseArgs epilogue = {REQUANTISATION RESIDUAL_POINTER};
+    ResidualBoxes others;
+    load_residual(others, epilogue.residual, tile.m + row, tile.n + CLUSTER_REDUCE * blockIdx.z * WRITTEN_N, lane);
+#endif
     mainloop(sum, smem, state, pingpong, order, left, right, number, k_tiles, refilled(at, k_tiles));
 #if SPLIT > 1 && !CLUSTER_REDUCE
     store_partial(out, sum, at, threadIdx.x - 128);
 #else
     if (BEHIND_COPIES && !PERSISTENT) launch_dependent_grids();
     const size_t matrix = static_cast<size_t>(tile.matrix) * C_M * C_N;
-#if REQUANTISED
-    const RequantiseArgs epilogue = {REQUANTISATION RESIDUAL_POINTER};
-#elif FOLLOWS
+#if FOLLOWS
     const EpilogueArgs epilogue = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};
-#else
+#elif !REQUANTISED
     const EpilogueArgs epilogue = {};
 #endif
 #if CLUSTER_REDUCE
@@ -306,7 +309,7 @@ __device__ __forceinline__ void consume_tiles(
 #if SWAP_AB && SMEM_EPILOGUE
     write_swapped(out + matrix, own, tile.m + group * FRAGS_M * 64, first, lane, buffers);
 #elif REQUANTISED
-    write_finished(out, own, own_buffer, tile.m + row, first, lane, epilogue);
+    write_finished(out, own, others, own_buffer, tile.m + row, first, lane, epilogue);
 #else
 #pragma unroll
     for (int i = 0; i < FRAGS_M; ++i)
@@ -336,6 +339,8 @@ __device__ __forceinline__ void consume_tiles(
 #endif
 #if SWAP_AB && SMEM_EPILOGUE
     write_swapped(out + matrix, sum, tile.m + group * FRAGS_M * 64, tile.n, lane, buffers);
+#elif REQUANTISED && STAGED
+    write_finished(out, sum, others, own_buffer, tile.m + row, tile.n, lane, epilogue);
 #elif STAGED
     write_finished(out + matrix, sum, own_buffer, tile.m + row, tile.n, lane, epilogue);
 #else

@@ -1,7 +1,7 @@
 // Epilogue of gemm_tma.cu where sums of integers become bytes (requantise.h), which rows of whole 16 bytes take.
 //
 // A warp puts the bytes of 16 rows and 128 columns into shared memory, from where lanes write 16 neighbours each. A
-// residual is read in such vectors too, before the sums are converted: those are put down as whole steps from SUM_BASE on.
+// residual is read in such vectors too, before the sums are complete, and takes the place of the results there first.
 #if REQUANTISED
 #undef EPILOGUE_PARAMETERS
 #define EPILOGUE_PARAMETERS REQUANTISE_PARAMETERS
@@ -11,12 +11,6 @@ struct RequantiseArgs {
   const float *scale, *shift;
   const Added* residual;
 };
-
-#if RESIDUAL
-constexpr int STEPS_FROM = SUM_BASE;
-#else
-constexpr int STEPS_FROM = -OUT_ZERO;
-#endif
 
 // Loads what is known of two channels, of which the first is even.
 __device__ __forceinline__ Channels<2> two_channels(const RequantiseArgs& end, int channel) {
@@ -32,67 +26,78 @@ __device__ __forceinline__ Channels<2> two_channels(const RequantiseArgs& end, i
   return found;
 }
 
-// Returns the bytes of two neighbouring sums: those of the result, or with a residual steps.
-__device__ __forceinline__ unsigned two_bytes(const int* sums, const Channels<2>& end) {
-  unsigned bytes = 0;
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const float value = requantised(sums[i], end, i);
-    bytes |= ((__float_as_int(__fadd_rn(value, MAGIC)) - STEPS_FROM) & 0xff) << 8 * i;
-  }
-  return bytes;
+// Vectors of a residual that a lane has of 16 rows and 128 columns.
+constexpr int ROW_VECTORS = 4;
+// Boxes of a warp's rows of a tile: fragments of rows by columns.
+constexpr int BOXES_ACROSS = (WRITTEN_N + 127) / 128, ALL_BOXES = RESIDUAL ? FRAGS_M * BOXES_ACROSS : 1;
+
+struct ResidualBoxes {
+  uint4 vector[ALL_BOXES][ROW_VECTORS];
+};
+
+// Returns whether a lane has a vector of a box of COLUMNS columns from n0 on.
+__device__ __forceinline__ bool has_column(int columns, int n0, int lane) {
+  return lane % 8 * 16 < columns && (WHOLE_COLUMNS || n0 + lane % 8 * 16 < C_N);
 }
 
-// Adds a vector of the residual to a vector of steps.
-__device__ __forceinline__ unsigned add_four(unsigned steps, unsigned others) {
+// Loads the residual of a warp's rows of a tile, while its first K tile is in flight.
+__device__ __forceinline__ void load_residual(
+    ResidualBoxes& boxes, const Added* __restrict__ residual, int m0, int n0, int lane) {
 #if RESIDUAL
-  unsigned bytes = 0;
 #pragma unroll
-  for (int i = 0; i < 32; i += 8) {
-    const float sum = __int_as_float(0x4b000000 | (steps >> i & 0xff)) - (8388608.0f - STEPS_FROM);
-    bytes |= byte_of(with_residual(sum, others >> i & 0xff)) << i;
+  for (int i = 0; i < ALL_BOXES * ROW_VECTORS; ++i) {
+    const int box = i / ROW_VECTORS, part = box % BOXES_ACROSS, n = n0 + part * 128;
+    const int m = m0 + box / BOXES_ACROSS * 64 + i % ROW_VECTORS * 4 + lane / 8;
+    boxes.vector[box][i % ROW_VECTORS] = make_uint4(0, 0, 0, 0);
+    if (has_column(WRITTEN_N - part * 128, n, lane) && (WHOLE_ROWS || m < C_M))
+      boxes.vector[box][i % ROW_VECTORS] =
+          *reinterpret_cast<const uint4*>(residual + static_cast<size_t>(m) * C_N + n + lane % 8 * 16);
   }
-  return bytes;
+#endif
+}
+
+// Returns the bytes of two neighbouring sums, with those of a residual where there is one.
+__device__ __forceinline__ unsigned finished_two(const int* sums, const Channels<2>& end, unsigned others) {
+#if RESIDUAL
+  return byte_of(with_residual(requantised(sums[0], end, 0), others & 0xff)) |
+         byte_of(with_residual(requantised(sums[1], end, 1), others >> 8)) << 8;
 #else
-  return steps;
+  return bytes_of_two(sums, end);
 #endif
 }
 
 // Writes 16 rows from m0 on, and COLUMNS from n0 on.
 template <int COLUMNS>
 __device__ __forceinline__ void write_bytes(
-    Result* __restrict__ out, const int* sum, unsigned smem, int m0, int n0, int lane, const RequantiseArgs& end) {
+    Result* __restrict__ out, const int* sum, const uint4 (&others)[ROW_VECTORS], unsigned smem, int m0, int n0,
+    int lane, const RequantiseArgs& end) {
   char* const box = static_cast<char*>(__cvta_shared_to_generic(smem));
   const int vector = lane % 8, column = n0 + vector * 16;
-  const bool exists = vector * 16 < COLUMNS && (WHOLE_COLUMNS || column < C_N);
-  uint4 others[4];
-#if RESIDUAL
+  uint4* to[ROW_VECTORS];
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const int m = m0 + i * 4 + lane / 8;
-    if (exists && (WHOLE_ROWS || m < C_M))
-      others[i] = *reinterpret_cast<const uint4*>(end.residual + static_cast<size_t>(m) * C_N + column);
+  for (int i = 0; i < ROW_VECTORS; ++i) {
+    const int row = i * 4 + lane / 8;
+    to[i] = reinterpret_cast<uint4*>(box + row * 128 + (vector ^ row % 8) * 16);
+    if (RESIDUAL) *to[i] = others[i];
   }
-#endif
+  if (RESIDUAL) __syncwarp();
 #pragma unroll
   for (int j = 0; j < COLUMNS / 8; ++j) {
     const int n = n0 + j * 8 + lane % 4 * 2;
     const Channels<2> two = two_channels(end, WHOLE_COLUMNS || n < C_N ? n : C_N - 2);
 #pragma unroll
-    for (int half = 0; half < 2; ++half)
-      *reinterpret_cast<unsigned short*>(
-          box + (lane / 4 + half * 8) * 128 + (j / 2 ^ lane / 4) * 16 + j % 2 * 8 + lane % 4 * 2) =
-          static_cast<unsigned short>(two_bytes(sum + j * 4 + half * 2, two));
+    for (int half = 0; half < 2; ++half) {
+      unsigned short* const at = reinterpret_cast<unsigned short*>(
+          box + (lane / 4 + half * 8) * 128 + (j / 2 ^ lane / 4) * 16 + j % 2 * 8 + lane % 4 * 2);
+      *at = static_cast<unsigned short>(finished_two(sum + j * 4 + half * 2, two, RESIDUAL ? *at : 0));
+    }
   }
   __syncwarp();
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const int row = i * 4 + lane / 8, m = m0 + row;
-    if (!exists || (!WHOLE_ROWS && m >= C_M)) continue;
-    const uint4 steps = *reinterpret_cast<const uint4*>(box + row * 128 + (vector ^ row % 8) * 16);
-    *reinterpret_cast<uint4*>(out + static_cast<size_t>(m) * C_N + column) =
-        make_uint4(add_four(steps.x, others[i].x), add_four(steps.y, others[i].y), add_four(steps.z, others[i].z),
-                   add_four(steps.w, others[i].w));
+  for (int i = 0; i < ROW_VECTORS; ++i) {
+    const int m = m0 + i * 4 + lane / 8;
+    if (has_column(COLUMNS, n0, lane) && (WHOLE_ROWS || m < C_M))
+      *reinterpret_cast<uint4*>(out + static_cast<size_t>(m) * C_N + column) = *to[i];
   }
   __syncwarp();
 }
@@ -100,16 +105,17 @@ __device__ __forceinline__ void write_bytes(
 // Writes a warp's rows of a tile: 16 from m0 on, and of further fragments 64 rows later.
 template <int HELD>
 __device__ __forceinline__ void write_finished(
-    Result* __restrict__ out, const int (&sum)[FRAGS_M][HELD], unsigned smem, int m0, int n0, int lane,
-    const RequantiseArgs& end) {
-  constexpr int LEFT = HELD * 2 % 128;
+    Result* __restrict__ out, const int (&sum)[FRAGS_M][HELD], const ResidualBoxes& others, unsigned smem, int m0, int n0,
+    int lane, const RequantiseArgs& end) {
+  constexpr int LEFT = HELD * 2 % 128, WHOLE = HELD / 64;
 #pragma unroll
   for (int i = 0; i < FRAGS_M; ++i) {
+    const auto& of_rows = &others.vector[RESIDUAL ? i * BOXES_ACROSS : 0];
 #pragma unroll
-    for (int part = 0; part < HELD / 64; ++part)
-      write_bytes<128>(out, sum[i] + part * 64, smem, m0 + i * 64, n0 + part * 128, lane, end);
+    for (int part = 0; part < WHOLE; ++part)
+      write_bytes<128>(out, sum[i] + part * 64, of_rows[RESIDUAL ? part : 0], smem, m0 + i * 64, n0 + part * 128, lane, end);
     if (LEFT > 0)
-      write_bytes<LEFT>(out, sum[i] + HELD / 64 * 64, smem, m0 + i * 64, n0 + HELD / 64 * 128, lane, end);
+      write_bytes<LEFT>(out, sum[i] + WHOLE * 64, of_rows[RESIDUAL ? WHOLE : 0], smem, m0 + i * 64, n0 + WHOLE * 128, lane, end);
   }
 }
 
