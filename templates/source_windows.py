@@ -93,7 +93,7 @@ def pool2d_cuda(
         count_padding: whether an average divides by all elements of a window, not only by those
             inside the image.
         dtype: ``"float32"``, ``"float16"`` or ``"bfloat16"``, whose sums are in float32, or
-            ``"int8"``, whose averages are rounded to the nearest, halves to even.
+            ``"int8"`` or ``"uint8"``, whose averages are rounded to the nearest, halves to even.
     """
     window = _pooled(size, stride, padding, dilation)
     shape = Pool(n, h, w, channels, window, layout, kind, count_padding, dtype=dtype)

@@ -190,7 +190,7 @@ class WindowTiling:
         weight = "weight" if isinstance(s, Depthwise) else "data"
         names = ["data", weight, *s.epilogue.names("data"), "out"]
         calls = [call("windows", names, self.grid, self.block)]
-        texts = INTEGER_TEXTS if s.dtype == "int8" else TEXTS
+        texts = INTEGER_TEXTS if s.element_bytes == 1 else TEXTS
         knobs = {**self.defines(), **s.epilogue.texts(s.dtype)}
         return common.cuda_kernel(s, texts, knobs, calls)
 

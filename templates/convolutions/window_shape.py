@@ -20,7 +20,7 @@ from ..rows.rows_shape import DTYPES
 
 INT32_MAX = 2**31 - 1
 # Bytes of elements.
-TYPES = {**DTYPES, "int8": 1}
+TYPES = {**DTYPES, "int8": 1, "uint8": 1}
 # Products of 8-bit integers whose sum is exact in float32.
 MOST_TAPS = 2**24 // 128**2
 LAYOUTS = ("NCHW", "NHWC")
@@ -121,6 +121,7 @@ class Windows:
     # Its name in messages, and its number in kernels.
     owner: ClassVar[str] = "windows"
     operation: ClassVar[int] = 0
+    dtypes: ClassVar[tuple[str, ...]] = tuple(TYPES)
     # No field: pooling has none, and depthwise convolutions have a field for theirs.
     epilogue = Epilogue()
 
@@ -133,9 +134,9 @@ class Windows:
     dtype: str = field(default="float32", kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.dtype not in TYPES:
+        if self.dtype not in self.dtypes:
             raise TemplateError(
-                f"{self.owner}: dtype must be one of {', '.join(TYPES)}, got {self.dtype!r}"
+                f"{self.owner}: dtype must be one of {', '.join(self.dtypes)}, got {self.dtype!r}"
             )
         if self.layout not in LAYOUTS:
             raise TemplateError(f"{self.owner}: layout must be NCHW or NHWC, got {self.layout!r}")
@@ -203,6 +204,7 @@ class Depthwise(Windows):
     """
 
     owner: ClassVar[str] = "depthwise_conv2d"
+    dtypes: ClassVar[tuple[str, ...]] = tuple(each for each in TYPES if each != "uint8")
 
     filters: int = 1
     epilogue: Epilogue = field(default_factory=Epilogue)
@@ -336,7 +338,7 @@ class Pool(Windows):
                 inside = [v for *_, v in self.window.views(ones, 0.0)]
                 counts = np.maximum(np.sum(inside, axis=0), 1)
             averages = functools.reduce(np.add, views) / counts
-            averages = np.rint(averages) if self.dtype == "int8" else averages
+            averages = np.rint(averages) if self.element_bytes == 1 else averages
             return self.as_laid_out(averages).astype(data.dtype)
 
         return pool

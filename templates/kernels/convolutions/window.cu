@@ -9,7 +9,7 @@
 // halo to their left and right from the neighbouring lanes by warp shuffles.
 //
 // With AHEAD the blocks of the next kernel may start while these store results.
-#if ELEMENT != 3
+#if ELEMENT < 3
 typedef Element Result;
 #define store_results store_elements
 #endif
@@ -30,7 +30,7 @@ constexpr int OUT_VEC = NHWC ? C_VEC : O_VEC;
 #if OPERATION == 1  // maximum; NaNs propagate
 #define IDENTITY __int_as_float(0xff800000)
 #define IDENTITY_WORD \
-  __int_as_float(ELEMENT == 0 ? 0xff800000 : ELEMENT == 1 ? 0xfc00fc00 : ELEMENT == 2 ? 0xff80ff80 : 0x80808080)
+  __int_as_float(ELEMENT == 0 ? 0xff800000 : ELEMENT == 1 ? 0xfc00fc00 : ELEMENT == 2 ? 0xff80ff80 : ELEMENT == 3 ? 0x80808080 : 0)
 __device__ __forceinline__ float maximum(float a, float b) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && !defined(AUTOTUNE_EMULATE)
   float larger;

@@ -90,6 +90,17 @@ def test_8_bit_integers_are_loaded_in_vectors_of_up_to_16(vec):
         np.testing.assert_array_equal(arrays[-1], source.reference(*arrays[:-1]))
 
 
+@pytest.mark.parametrize("kind", ["max", "avg"])
+def test_windows_of_bytes_without_a_sign_are_exact(kind):
+    window = Window((3, 3), (2, 1), (1, 1, 0, 1))
+    choice = {"pixels": 2, "lines": 1, "columns": 4, "rows": 2, "channels": 4, "vec": 4}
+    source = window_cuda.kernel(Pool(1, 5, 8, 16, window, "NHWC", kind, dtype="uint8"), choice)
+    drawn = {"data": lambda rng, a: rng.integers(0, 256, a.shape).astype("uint8")}
+    arrays = arrays_of(source, {**drawn, "out": lambda rng, a: np.zeros(a.shape, "uint8")})
+    run_emulated(source.kernel("cuda"), arrays, orders=(0,))
+    np.testing.assert_array_equal(arrays[-1], source.reference(*arrays[:-1]))
+
+
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize(("dtype", "rtol"), [("float16", 4e-3), ("bfloat16", 3e-2)])
 def test_windows_of_16_bit_floats_are_summed_as_floats(dtype, rtol, layout):
