@@ -54,11 +54,18 @@ def _padded(size: tuple[int, int], dilation: int) -> tuple[int, int, int, int]:
     return (y, x, y, x)
 
 
+def _unevenly(rng: random.Random, conv: Conv) -> tuple[int, int, int, int]:
+    """Return padding drawn for each side, less than the reach of the filters."""
+    y, x = [(each - 1) * hole for each, hole in zip(conv.size, conv.dilation, strict=True)]
+    return (rng.randint(0, y), rng.randint(0, x), rng.randint(0, y), rng.randint(0, x))
+
+
 def _image(
     layout: str, dtypes: tuple[str, ...], *, channels: tuple[float, float] = (3, 600),
     filters: tuple[float, float] = (8, 600), sizes: tuple[tuple[int, int], ...] = _SIZES,
     side: tuple[float, float] = (7, 150), strides: tuple[int, ...] = (1, 1, 2),
     dilations: tuple[int, ...] = (1, 1, 1, 2), groups: tuple[int, ...] = (1,),
+    batches: tuple[int, ...] = (1, 1, 2, 8), uneven: bool = False,
 ) -> Callable[[random.Random], Layer]:  # fmt: skip
     """Return a draw of convolutions of images whose parameters lie within bounds."""
 
@@ -67,13 +74,14 @@ def _image(
             size, dilation, count = rng.choice(sizes), rng.choice(dilations), rng.choice(groups)
             h, step = _extent(rng, *side), rng.choice(strides)
             conv = Conv(
-                rng.choice((1, 1, 2, 8)), h, h + rng.choice((0, 0, 3)),
+                rng.choice(batches), h, h + rng.choice((0, 0, 3)),
                 max(1, _extent(rng, *filters) // count) * count,
                 max(1, _extent(rng, *channels) // count) * count,
                 size, (step, step), _padded(size, dilation), (dilation, dilation), count,
                 layout or rng.choice(("NCHW", "NHWC")), rng.choice(dtypes), _after(rng),
             )  # fmt: skip
             conv = replace(conv, dtype="float32") if conv.layout == "NCHW" else conv
+            conv = replace(conv, padding=_unevenly(rng, conv)) if uneven else conv
             if _within(conv):
                 return conv.layer()
 
@@ -179,5 +187,7 @@ _CLASSES: dict[str, tuple[Callable[[random.Random], Layer], float]] = {
     "stems": (_image("", ("float32", "tf32", *HALVES), channels=(1, 5), filters=(16, 128),
                      sizes=_STEMS, side=(64, 400), strides=(1, 2, 2, 4), dilations=(1,)), 1.0),
     "depthwise": (_depthwise, 1.5),
+    "uneven padding": (_image("", ("float32", "tf32", *HALVES), batches=(1, 4, 16, 32),
+                              uneven=True, sizes=_SIZES[1:]), 1.5),
     "1-D": (_line, 1.0), "3-D": (_volume, 0.7), "transposed": (_transposed, 1.0),
 }  # fmt: skip
