@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
@@ -55,8 +55,40 @@ class Runs:
 
 
 @dataclass(frozen=True)
+class Samples:
+    """A copy of what strides leave: the template parameters of ``conv3d_samples.cu``."""
+
+    volumes: int
+    results: tuple[int, ...]
+    inner: int
+    extents: tuple[int, ...]
+    steps: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Elements of the copy."""
+        return self.volumes * prod(self.results) * self.inner
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that copy it."""
+        return blocks_for(self.size, common.widest(self.inner))
+
+    @property
+    def text(self) -> str:
+        """Template arguments."""
+        count = self.size // self.inner
+        numbers = (count, *self.results, self.inner, *self.extents, *self.steps)
+        return ", ".join(map(str, numbers))
+
+
+@dataclass(frozen=True)
 class Conv3d(Layer):
-    """A 3-D convolution: the planes under a filter become channels of a 2-D one."""
+    """A 3-D convolution: the planes under a filter become channels of a 2-D one.
+
+    Where two neighbouring axes are pointwise they are one axis of a 2-D convolution, after a copy
+    of what their strides leave, if any.
+    """
 
     op: ops.Conv3d
 
@@ -68,25 +100,71 @@ class Conv3d(Layer):
     @property
     def text(self) -> str:
         """The file of the kernels that copy."""
-        return "conv3d_copies.cu"
+        return "conv3d_samples.cu" if self.sampled else "conv3d_copies.cu"
+
+    @property
+    def taps(self) -> tuple[int, ...]:
+        """Extents of the filters."""
+        return self.weight[2:] if self.channels_first else self.weight[:3]
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """Planes, rows and columns of the data."""
+        return self.data[2:] if self.channels_first else self.data[1:4]
+
+    @property
+    def pointwise(self) -> list[bool]:
+        """Whether filters have an extent of 1 along an axis, without padding."""
+        axes = zip(self.taps, self.op.sides, strict=True)
+        return [(tap, *sides) == (1, 0, 0) for tap, sides in axes]
 
     @cached_property
     def joined(self) -> int | None:
-        """The first of two neighbouring pointwise axes (extent 1, stride 1, no padding), or None.
+        """The first of two neighbouring pointwise axes with a stride of 1, or None.
 
         The two are one axis of a 2-D convolution then, and nothing is copied.
         """
-        taps = self.weight[2:] if self.channels_first else self.weight[:3]
-        axes = zip(taps, self.op.steps, self.op.sides, strict=True)
-        pointwise = [(tap, step, *sides) == (1, 1, 0, 0) for tap, step, sides in axes]
-        return next((axis for axis in range(2) if pointwise[axis] and pointwise[axis + 1]), None)
+        plain = [
+            alone and step == 1 for alone, step in zip(self.pointwise, self.op.steps, strict=True)
+        ]
+        return next((axis for axis in range(2) if plain[axis] and plain[axis + 1]), None)
+
+    @cached_property
+    def sampled(self) -> Conv3d | None:
+        """The convolution of what strides along pointwise axes leave, if two then are joined."""
+        alone = self.pointwise
+        if self.joined is not None or not (alone[1] and (alone[0] or alone[2])):
+            return None
+        results = self.out[2:] if self.channels_first else self.out[1:4]
+        axes = list(zip(alone, results, self.extents, self.op.steps, strict=True))
+        extents = tuple(result if one else extent for one, result, extent, _ in axes)
+        op = replace(self.op, strides=tuple(1 if one else step for one, _, _, step in axes))
+        first, last = (2, 5) if self.channels_first else (1, 4)
+        return replace(self, op=op, data=(*self.data[:first], *extents, *self.data[last:]))
+
+    @cached_property
+    def samples(self) -> Samples | None:
+        """The copy of what strides leave, if there is one."""
+        if self.sampled is None:
+            return None
+        axes = zip(self.op.steps, self.sampled.op.steps, strict=True)
+        steps = tuple(before // after for before, after in axes)
+        (n, channels), first = (self.data[0], self.sampled.channels), self.channels_first
+        volumes, inner = (n * channels, 1) if first else (n, channels)
+        return Samples(volumes, self.sampled.extents, inner, self.extents, steps)
+
+    @property
+    def channels(self) -> int:
+        """Input channels."""
+        return self.data[1] if self.channels_first else self.data[4]
 
     @cached_property
     def conv2d(self) -> Conv2d | Conv2dNhwc:
         """The 2-D convolution: an image for each plane of the result, or for each volume."""
+        if self.sampled is not None:
+            return self.sampled.conv2d
         op, first, joined = self.op, self.channels_first, self.joined
-        extents = self.data[2:] if first else self.data[1:4]
-        taps = self.weight[2:] if first else self.weight[:3]
+        extents, taps = self.extents, self.taps
         (co, ci), n = self.weight[:2] if first else self.weight[:2:-1], self.data[0]
         y, x = (0, 2) if joined == 1 else (1, 2)
         if joined is None:
@@ -149,8 +227,12 @@ class Conv3d(Layer):
     @property
     def copies(self) -> list[Copy]:
         """The copies around it."""
+        if self.samples is not None:
+            return [Copy("data", self.samples.size, self.samples.blocks)]
         return [Copy(name, each.size, each.blocks) for name, each in self.runs.items()]
 
     def defines(self) -> Mapping[str, int | str]:
         """Return the parameters of the kernels that copy."""
+        if self.samples is not None:
+            return {"DATA_SAMPLES": self.samples.text}
         return {f"{name.upper()}_RUNS": each.text for name, each in self.runs.items()}

@@ -33,6 +33,22 @@ VOLUMES = {
         ["arrange_data", "conv2d_nchw"],
     ),
     "along depth": (((1, 4, 4, 6, 5), (8, 4, 3, 1, 1), (1,), (1, 0, 0)), ["conv2d_nchw"]),
+    "along depth, of every second pixel": (
+        ((2, 3, 5, 7, 6), (4, 3, 3, 1, 1), (2,), (1, 0, 0)),
+        ["arrange_data", "conv2d_nchw"],
+    ),
+    "every second element": (
+        ((2, 3, 5, 7, 6), (4, 3, 1, 1, 1), (2, 2, 3)),
+        ["arrange_data", "conv2d_nchw"],
+    ),
+    "along rows, of every second plane": (
+        ((1, 3, 4, 6, 5), (4, 3, 1, 1, 3), (2, 1, 2), (0, 0, 1)),
+        ["arrange_data", "conv2d_nchw"],
+    ),
+    "channels last, of every second pixel": (
+        ((1, 4, 6, 5, 4), (3, 1, 1, 4, 8), (2,), (1, 0, 0), (1,), "NDHWC"),
+        ["arrange_data", "gemm_nn"],
+    ),
     "one plane": (((2, 4, 1, 6, 5), (8, 4, 1, 3, 3), (1,), (0, 1, 1)), ["conv2d_nchw"]),
     "elements": (((1, 4, 3, 6, 5), (8, 4, 1, 1, 1)), ["conv2d_nchw"]),
     "channels last": (
