@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 from autotune import SourceKernel, Target
@@ -40,19 +41,27 @@ class Alternatives:
     """Families of one space, itself one.
 
     Attributes:
-        families: of the values 0, 1 and so on of the knob. Knobs of one name must mean the same.
+        families: in the order of their values. Knobs of one name must mean the same.
         untuned: the value of the family that is used where nothing was tuned.
+        numbers: the values of the knob, in ascending order: 0, 1 and so on, unless families that
+            do not serve a shape are left out.
     """
 
     families: tuple[Family, ...]
     untuned: int
+    numbers: tuple[int, ...] = ()
+
+    @cached_property
+    def values(self) -> tuple[int, ...]:
+        """The values of the knob."""
+        return self.numbers or tuple(range(len(self.families)))
 
     def candidates(self, shape: Any) -> dict[str, list[int]]:
         """Return the values each knob may take for a shape, in any family."""
         options = [family.candidates(shape) for family in self.families]
         names = dict.fromkeys(name for each in options for name in each)
         shared = {name: sorted({v for o in options for v in o.get(name, ())}) for name in names}
-        return {KNOB: list(range(len(self.families))), **shared}
+        return {KNOB: list(self.values), **shared}
 
     def violation(self, shape: Any, choice: Mapping[str, int], target: Target) -> str | None:
         """Return why a choice cannot run or is sure to be slow, or None."""
@@ -69,9 +78,17 @@ class Alternatives:
 
     def default_choice(self, shape: Any, target: Target) -> dict[str, int]:
         """Return the choice of the untuned family."""
+        return self._default_of(self.untuned, shape, target)
+
+    def suggestions(self, shape: Any, target: Target) -> list[dict[str, int]]:
+        """Return the untuned choices of the other families, which a search tries early."""
+        others = [number for number in self.values if number != self.untuned]
+        return [self._default_of(number, shape, target) for number in others]
+
+    def _default_of(self, number: int, shape: Any, target: Target) -> dict[str, int]:
         first = {name: values[0] for name, values in self.candidates(shape).items()}
-        chosen = self.families[self.untuned].default_choice(shape, target)
-        return {**first, KNOB: self.untuned, **chosen}
+        family = self._selected({KNOB: number})
+        return {**first, KNOB: number, **family.default_choice(shape, target)}
 
     def kernel(self, shape: Any, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernel of a choice of knobs."""
@@ -91,5 +108,44 @@ class Alternatives:
 
     def _selected(self, choice: Mapping[str, int]) -> Family:
         """Return the family that a choice selects; of expressions each value is asked for."""
-        *before, last = enumerate(self.families)
+        *before, last = zip(self.values, self.families, strict=True)
         return next((family for i, family in before if choice[KNOB] == i), last[1])
+
+
+@dataclass(frozen=True)
+class Near:
+    """A family of a large space, without the choices that are far from its untuned one.
+
+    Attributes:
+        family: one whose estimate is known to lead close to the best choice.
+        reach: how many values of each knob to either side are kept.
+        kept: knobs that keep the value of the untuned choice.
+        target: that the untuned choice is for.
+    """
+
+    family: Family
+    reach: int
+    kept: tuple[str, ...]
+    target: Target
+
+    def candidates(self, shape: Any) -> dict[str, list[int]]:
+        """Return the values each knob may take."""
+        untuned = self.default_choice(getattr(shape, "alone", shape), self.target)
+        options = self.family.candidates(shape)
+        return {name: self._around(name, v, untuned[name]) for name, v in options.items()}
+
+    def _around(self, name: str, values: list[int], untuned: int) -> list[int]:
+        at, reach = values.index(untuned), 0 if name in self.kept else self.reach
+        return values[max(0, at - reach) : at + reach + 1]
+
+    def violation(self, shape: Any, choice: Mapping[str, int], target: Target) -> str | None:
+        """Return why a choice cannot run, or None."""
+        return self.family.violation(shape, choice, target)
+
+    def default_choice(self, shape: Any, target: Target) -> dict[str, int]:
+        """Return the choice to use where nothing was tuned."""
+        return self.family.default_choice(shape, target)
+
+    def kernel(self, shape: Any, choice: Mapping[str, int]) -> SourceKernel:
+        """Return the kernel of a choice."""
+        return self.family.kernel(shape, choice)

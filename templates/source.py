@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from autotune import SourceKernel, Target, get_config
 from autotune.errors import TemplateError
-from autotune.task import OtherOptionEntity
+from autotune.task import ConfigSpace, OtherOptionEntity
 
 from .alternatives import Alternatives
 from .arguments import template
@@ -103,6 +103,10 @@ def tunable(family: Family[S], shape: S, default_target: str) -> SourceKernel:
             cfg[name] = OtherOptionEntity(value)
     for name, values in options.items():
         cfg.define_knob(name, values)
+    suggestions = getattr(family, "suggestions", None)
+    if isinstance(cfg, ConfigSpace) and suggestions is not None:
+        for choice in suggestions(getattr(shape, "alone", shape), target):
+            cfg.suggest({name: OtherOptionEntity(value) for name, value in choice.items()})
 
     def chosen(entities: Mapping[str, Any]) -> dict[str, int]:
         return before | {name: entities[name].val for name in options}
@@ -157,8 +161,7 @@ def conv2d_nchw_cuda(
         affine, two(OWNER, dilation), groups, activation, kept, shift,
     )  # fmt: skip
     target = Target.current() or Target("cuda")
-    family = cast(Any, conv2d_float.family_of(shape, target, get_config(), fma))
-    return tunable(family, shape, "cuda")
+    return tunable(conv2d_float.family_of(shape, target, get_config(), fma), shape, "cuda")
 
 
 @template("conv2d_nchw.cpu")

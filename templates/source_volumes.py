@@ -10,7 +10,7 @@ from autotune.errors import GraphError, TemplateError
 from autotune.graph import ops
 
 from .arguments import template
-from .convolutions import conv2d_bf16x3, conv2d_cuda, conv2d_transpose_direct
+from .convolutions import conv2d_bf16x3, conv2d_cuda, conv2d_float, conv2d_transpose_direct
 from .convolutions.conv2d_shape import Conv2d
 from .convolutions.conv2d_transpose import (
     KNOB,
@@ -45,7 +45,9 @@ def conv3d_cuda(
     op = ops.Conv3d(tuple(strides), tuple(padding), tuple(dilation), 1, layout, filters)
     shape = Conv3d(op, tuple(data), tuple(weight))
     _checked("conv3d.cuda", shape)
-    return tunable(ViaConv2d(_family(shape.conv2d)), shape, "cuda")
+    target, conv2d = Target.current() or Target("cuda"), shape.conv2d
+    by = conv2d_float.family_of(conv2d, target, get_config()) if layout == "NCDHW" else gemm_cuda
+    return tunable(ViaConv2d(by), shape, "cuda")
 
 
 @template("conv2d_transpose.cuda")

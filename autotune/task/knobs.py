@@ -38,6 +38,7 @@ class Knobs(ABC):
         flop: floating-point operations of the task, as added by `add_flop`.
         bytes: bytes the task must move at least, as added by `add_bytes`.
         errors: reasons why this configuration is impossible, as given to `raise_error`.
+        suggestions: points that are worth an early trial, as given to `suggest`.
         code_hash: hash of the template's source, where it attached one.
         is_fallback: whether the values were made up.
     """
@@ -48,6 +49,7 @@ class Knobs(ABC):
         self.flop: float = 0
         self.bytes: float = 0
         self.errors: list[str] = []
+        self.suggestions: list[Mapping[str, Entity]] = []
         self.code_hash: str | None = None
 
     @abstractmethod
@@ -126,6 +128,10 @@ class Knobs(ABC):
     def add_bytes(self, count: object) -> None:
         """Add to the bytes that this task reads and writes at least once."""
         self.bytes += _number("add_bytes", "count", count)
+
+    def suggest(self, choice: Mapping[str, Entity]) -> None:
+        """Name a point that a search tries early, by the value of each knob."""
+        self.suggestions.append(choice)
 
     def raise_error(self, msg: str) -> None:
         """Mark this configuration impossible; its trial fails with this message."""

@@ -98,6 +98,9 @@ class TemplateConfig(Protocol):
     def add_bytes(self, count: object) -> None:
         """Adds to the bytes that the task moves at least."""
 
+    def suggest(self, choice: Mapping[str, Entity]) -> None:
+        """Names a point that a search tries early."""
+
     def raise_error(self, msg: str) -> None:
         """Marks this configuration impossible."""
 

@@ -275,6 +275,11 @@ def untuned_cycles(shape: Conv2d, target: Target) -> float:
 
 def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
+    return dict(_best_drawn(shape, target))
+
+
+@lru_cache(maxsize=1024)
+def _best_drawn(shape: Conv2d, target: Target) -> Mapping[str, int]:
     return common.best_drawn_at_once(
         candidates(shape),
         20000,

@@ -142,6 +142,11 @@ class ViaConv2d:
         """Return the choice to use where nothing was tuned."""
         return self.family.default_choice(shape.conv2d, target)
 
+    def suggestions(self, shape: Layer, target: Target) -> list[dict[str, int]]:
+        """Return the untuned choices of other families of the space, if it has several."""
+        of_family = getattr(self.family, "suggestions", None)
+        return of_family(shape.conv2d, target) if of_family else []
+
     def kernel(self, shape: Layer, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernels of a choice: copies, the convolution, and a copy."""
         source, copies = self.family.kernel(shape.conv2d, choice), shape.copies

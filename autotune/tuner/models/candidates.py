@@ -115,11 +115,12 @@ class DrawnPoints:
 
 
 def untuned(task: Task) -> list[int]:
-    """Return the points that a template runs with where nothing was tuned, at most two.
+    """Return the points that a template runs with where nothing was tuned, and what it suggests.
 
-    They are what a pack has for the task, and the template's own choice.
+    They are what a pack has for the task, the template's own choice, and, where a space has several
+    families of kernels, the choices of the other ones.
     """
-    found = [task.default()]
+    found = [task.default(), *task.suggested()]
     packed = provided(task.target, task.workload)
     if packed is not None:
         with suppress(SpaceError):  # a record of an older space
