@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Protocol
+from functools import cached_property, lru_cache
+from typing import Any, Protocol, cast
 
 from autotune import SourceKernel, Target
 
@@ -130,7 +130,7 @@ class Near:
 
     def candidates(self, shape: Any) -> dict[str, list[int]]:
         """Return the values each knob may take."""
-        untuned = self.default_choice(getattr(shape, "alone", shape), self.target)
+        untuned = _untuned(cast(Any, self.family), getattr(shape, "alone", shape), self.target)
         options = self.family.candidates(shape)
         return {name: self._around(name, v, untuned[name]) for name, v in options.items()}
 
@@ -149,3 +149,10 @@ class Near:
     def kernel(self, shape: Any, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernel of a choice."""
         return self.family.kernel(shape, choice)
+
+
+@lru_cache(maxsize=1024)
+def _untuned(family: Any, shape: Any, target: Target) -> Mapping[str, int]:
+    """Return the untuned choice of a family, which may take long to find."""
+    chosen: Mapping[str, int] = family.default_choice(shape, target)
+    return chosen

@@ -103,8 +103,8 @@ def tunable(family: Family[S], shape: S, default_target: str) -> SourceKernel:
             cfg[name] = OtherOptionEntity(value)
     for name, values in options.items():
         cfg.define_knob(name, values)
-    suggestions = getattr(family, "suggestions", None)
-    if isinstance(cfg, ConfigSpace) and suggestions is not None:
+    suggestions: Any = getattr(family, "suggestions", None)
+    if suggestions is not None and isinstance(cast(Any, cfg), ConfigSpace):
         for choice in suggestions(getattr(shape, "alone", shape), target):
             cfg.suggest({name: OtherOptionEntity(value) for name, value in choice.items()})
 
@@ -251,28 +251,34 @@ def matvec_cuda_rows(
 
 def product(name: str, shape: Gemm, dtypes: Sequence[str], fma: bool = False) -> SourceKernel:
     """Return the kernel of a product by the family that its type and rows ask for."""
+    return tunable(*family_of_product(name, shape, dtypes, fma), "cuda")
+
+
+def family_of_product(
+    name: str, shape: Gemm, dtypes: Sequence[str], fma: bool = False
+) -> tuple[Any, Any]:
+    """Return the family that the type and rows of a product ask for, and the shape it takes."""
     if shape.dtype not in dtypes:
         raise TemplateError(f"{name}: dtype must be {', '.join(dtypes)}, got {shape.dtype!r}")
     target = Target.current() or Target("cuda")
     if gemm_tf32.runs_as_float32(shape, target, get_config()):
         shape = gemm_tf32.as_float32(shape)
     if shape.dtype == "float32":
-        family = cast(Any, gemm_float.family_of(shape, target, get_config(), fma))
-        return tunable(family, shape, "cuda")
+        return gemm_float.family_of(shape, target, get_config(), fma), shape
     if shape.dtype in HALVES and _on_copies(shape, target):
-        return tunable(_odd_rows(shape, target), shape, "cuda")
+        return _odd_rows(shape, target), shape
     old = gemm_half.chosen_before(get_config())
     gains = not old and shape.dtype == "int8" and gemm_int8.gains(shape, target)
     if gemm_int8.streams(shape, target, get_config()):
-        return tunable(gemm_skinny_int8, shape, "cuda")
+        return gemm_skinny_int8, shape
     if shape.dtype == "int8" and gemm_int8.streams_copies(shape, get_config()):
-        return tunable(gemm_int8.AlongK(cast(Any, gemm_skinny_int8)), shape, "cuda")
+        return gemm_int8.AlongK(cast(Any, gemm_skinny_int8)), shape
     if shape.dtype == "int8" and (gemm_int8.is_needed(shape) or gains):
         copied = gemm_int8.AlongK(tensor_core_family(gemm_int8.along_k(shape)))
-        return tunable(copied, shape, "cuda")
+        return copied, shape
     if not old and gemm_transposed.is_needed(shape, target):
-        return tunable(gemm_transposed, shape, "cuda")
-    return tunable(tensor_core_family(shape), shape, "cuda")
+        return gemm_transposed, shape
+    return tensor_core_family(shape), shape
 
 
 def _odd_rows(shape: Gemm, target: Target) -> Family[Any]:

@@ -45,9 +45,12 @@ def conv3d_cuda(
     op = ops.Conv3d(tuple(strides), tuple(padding), tuple(dilation), 1, layout, filters)
     shape = Conv3d(op, tuple(data), tuple(weight))
     _checked("conv3d.cuda", shape)
-    target, conv2d = Target.current() or Target("cuda"), shape.conv2d
-    by = conv2d_float.family_of(conv2d, target, get_config()) if layout == "NCDHW" else gemm_cuda
-    return tunable(ViaConv2d(by), shape, "cuda")
+    conv2d: Any = shape.conv2d
+    family: Any = gemm_cuda
+    if layout == "NCDHW":
+        target = Target.current() or Target("cuda")
+        family = conv2d_float.family_of(conv2d, target, get_config())
+    return tunable(ViaConv2d(family), shape, "cuda")
 
 
 @template("conv2d_transpose.cuda")

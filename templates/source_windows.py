@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from autotune import SourceKernel, Target, get_config
 from autotune.errors import TemplateError
@@ -13,6 +14,7 @@ from .arguments import template
 from .convolutions import (
     conv2d_few_filters,
     conv2d_in_groups,
+    conv2d_narrow,
     conv2d_nhwc,
     conv2d_padded,
     window_cpu,
@@ -24,7 +26,7 @@ from .convolutions.window_shape import INT32_MAX, Depthwise, Pool, Window, four,
 from .epilogue import Epilogue
 from .products import gemm_cuda, gemm_half, gemm_transposed
 from .products.gemm_shape import HALVES, TF32, stored
-from .source import product, tensor_core_family, tunable
+from .source import family_of_product, tensor_core_family, tunable
 
 Extents = int | Sequence[int]
 
@@ -148,26 +150,33 @@ def conv2d_nhwc_cuda(
     window = Window((kh, kw), two(owner, stride), four(owner, padding), two(owner, dilation))
     epilogue = Epilogue(bias, residual, affine, activation)
     shape = conv2d_nhwc.Conv2dNhwc(n, h, w, co, ci, window, dtype, epilogue, groups)
-    if shape.pointwise is not None:
-        return _in_place_of(shape, product("conv2d_nhwc.cuda", shape.pointwise, (dtype,)))
-    if _is_depthwise(shape):
+    if shape.pointwise is None and _is_depthwise(shape):
         alone = Depthwise(n, h, w, ci, window, "NHWC", co // ci, epilogue, dtype=stored(dtype))
         return _in_place_of(shape, tunable(window_cuda, alone, "cuda"))
-    if dtype == "float32":
-        return tunable(gemm_cuda, shape, "cuda")
-    if groups > 1:
-        target = Target.current() or Target("cuda")
-        grouped, of = conv2d_in_groups.family_of(shape, get_config(), target)
-        return tunable(grouped, of, "cuda")
+    target = Target.current() or Target("cuda")
+    family, of = _family_and_shape(shape, target)
+    if conv2d_narrow.offered(shape, family, of, get_config()):
+        return tunable(conv2d_narrow.with_rows(shape, family, of, target), shape, "cuda")
+    return _in_place_of(shape, tunable(family, of, "cuda"))
+
+
+def _family_and_shape(shape: conv2d_nhwc.Conv2dNhwc, target: Target) -> tuple[Any, Any]:
+    """Return the kernels of a convolution by its type and channels, and the shape they take."""
+    if shape.pointwise is not None:
+        return family_of_product("conv2d_nhwc.cuda", shape.pointwise, (shape.dtype,))
+    if shape.dtype == "float32":
+        return gemm_cuda, shape
+    if shape.groups > 1:
+        return conv2d_in_groups.family_of(shape, get_config(), target)
     if conv2d_few_filters.offered(shape) and not conv2d_few_filters.chosen_before(get_config()):
-        return tunable(conv2d_few_filters, shape, "cuda")
-    old, target = gemm_half.chosen_before(get_config()), Target.current() or Target("cuda")
+        return conv2d_few_filters, shape
+    old = gemm_half.chosen_before(get_config())
     if not old and gemm_transposed.is_needed(shape, target):
-        return tunable(gemm_transposed, shape, "cuda")
+        return gemm_transposed, shape
     if _on_copies(shape, target):
         family = tensor_core_family(conv2d_padded.copied(shape, 1))
-        return tunable(conv2d_padded.Padded(family), shape, "cuda")
-    return tunable(tensor_core_family(shape), shape, "cuda")
+        return conv2d_padded.Padded(family), shape
+    return tensor_core_family(shape), shape
 
 
 def _is_depthwise(shape: conv2d_nhwc.Conv2dNhwc) -> bool:

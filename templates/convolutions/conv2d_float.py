@@ -30,7 +30,8 @@ FAMILIES = (
 # wrongly the fastest one was up to twice as fast.
 SHARE = 2.0
 # Of the millions of choices of `conv2d_cuda` a space of several families has those next to its
-# untuned one, where that runs two values to either side, with its unrolling, stages and clusters. So spaces stay small enough to be counted and searched.
+# untuned one, where that runs two values to either side, with its unrolling, stages and clusters.
+# So spaces stay small enough to be counted and searched.
 KEPT = ("taps", "cluster", "stages")
 
 

@@ -117,8 +117,8 @@ class DrawnPoints:
 def untuned(task: Task) -> list[int]:
     """Return the points that a template runs with where nothing was tuned, and what it suggests.
 
-    They are what a pack has for the task, the template's own choice, and, where a space has several
-    families of kernels, the choices of the other ones.
+    They are what a pack has for the task, the template's own choice, and, where a space has
+    several families of kernels, the choices of the other ones.
     """
     found = [task.default(), *task.suggested()]
     packed = provided(task.target, task.workload)
