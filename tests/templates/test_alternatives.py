@@ -1,13 +1,16 @@
 """One space of families with different knobs: its points, the untuned one, and old records."""
 
 import pytest
-from autotune.templates.alternatives import KNOB, Alternatives
+from autotune.templates.alternatives import KNOB, Alternatives, Near
+from autotune.templates.convolutions import conv2d_cuda
+from autotune.templates.convolutions.conv2d_shape import Conv2d
 from autotune.templates.products import gemm_half, gemm_mma, gemm_padded, gemm_small_k
 from autotune.templates.products.gemm_shape import Gemm
 from autotune.templates.source import tunable
 
 from autotune.target import Target
 from autotune.task import ConfigEntity, OtherOptionEntity, create, template
+from autotune.tuner.models.candidates import untuned
 
 HOPPER = Target("cuda -arch=sm_90")
 SHAPE = Gemm(5502, 629, 33, "float16")
@@ -89,3 +92,40 @@ def test_points_of_both_families_are_in_the_space_of_a_task():
         place = [space.space_map[name].find(OtherOptionEntity(v)) for name, v in choice.items()]
         point = space.get(space.knob2point(place))
         assert [one.entry for one in task.instantiate(point).calls] == entries
+
+
+# Layers of float32 NCHW, and the families that a space of them has.
+FLOATS = {
+    "short sums": ((8, 56, 56, 64, 16, 1, 1), {0, 1, 2, 4}),
+    "few channels": ((8, 112, 112, 32, 3, 3, 3, 2, 1), {0, 2, 4}),
+    "many channels": ((1, 7, 7, 512, 512, 3, 3, 1, 1), {0, 2}),
+    "a product": ((8, 28, 28, 512, 128, 1, 1), {0, 1, 2, 3}),
+}
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_a_space_of_float32_layers_has_all_families_that_may_be_fastest(name):
+    args, numbers = FLOATS[name]
+    task = create("conv2d_nchw.cuda", args, HOPPER)
+    starts = [task.default(), *task.suggested()]
+    assert {start[KNOB].val for start in starts} == numbers
+    assert len({task.instantiate(start).name for start in starts}) == len(numbers)
+    assert task.config_space.len_is_exact
+
+
+def test_neighbours_of_the_untuned_choice_are_those_of_its_values():
+    shape = Conv2d(8, 56, 56, 64, 16, 1, 1, (1, 1), (0, 0), False, False)
+    options = conv2d_cuda.candidates(shape)
+    near = Near(conv2d_cuda, 1, ("taps",), HOPPER)
+    untuned = near.default_choice(shape, HOPPER)
+    for knob, values in near.candidates(shape).items():
+        at = options[knob].index(untuned[knob])
+        reach = 0 if knob == "taps" else 1
+        assert values == options[knob][max(0, at - reach) : at + reach + 1]
+
+
+def test_searches_start_from_what_a_template_suggests():
+    task = create("conv2d_nchw.cuda", FLOATS["short sums"][0], HOPPER)
+    starts = untuned(task)
+    assert starts[0] == task.default().index
+    assert starts[1:] == [each.index for each in task.suggested()]
