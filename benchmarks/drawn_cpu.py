@@ -18,7 +18,7 @@ _TAPS = ((1, 1), (1, 1), (1, 1), (3, 3), (3, 3), (3, 3), (5, 5), (7, 7), (1, 7),
 def drawn(seed: int, count: int) -> dict[str, Case]:
     """Return template and arguments of ``count`` cases of each kind by the name of the case."""
     found: dict[str, Case] = {}
-    for draw in (_conv, _product, _softmax, _pool, *memory_cpu.DRAWS):
+    for draw in (_conv, _product, _softmax, _pool, *_KINDS_OF_CONVOLUTIONS, *memory_cpu.DRAWS):
         rng, wanted = random.Random(f"{seed} {draw.__name__}"), len(found) + count
         while len(found) < wanted:
             name, case = draw(rng)
@@ -59,6 +59,70 @@ def _conv(rng: random.Random) -> tuple[str, Case]:
         return 4e6 < 2 * (size // stride) ** 2 * co * ci * kh * kw < _MOST_FLOP
 
     return _layer(*until(draw, fits))
+
+
+def _depthwise(rng: random.Random) -> tuple[str, Case]:
+    taps, stride = rng.choice(((3, 1), (3, 1), (3, 2), (5, 1), (5, 2), (7, 1)))
+    size, channels = until(
+        lambda: (extent(rng, 7, 130), extent(rng, 8, 1000)),
+        lambda each: 1e4 < each[0] ** 2 * each[1] < _MOST_ELEMENTS,
+    )
+    name = f"depthwise {channels} {taps}x{taps} on {size}, stride {stride}"
+    args = 1, size, size, channels, 1, taps, taps, stride, taps // 2, True, "relu"
+    return name, ("depthwise_conv2d", args)
+
+
+def _with(
+    layer: tuple[int, ...], padding: tuple[int, ...], dilation: int = 1, groups: int = 1
+) -> Case:
+    """Return a layer of channels, filters, taps, size and stride with other arguments."""
+    ci, co, taps, size, stride = layer
+    plain = 1, size, size, co, ci, taps, taps, stride, padding, True, True
+    return "conv2d_nchw", (*plain, False, False, False, False, dilation, groups)
+
+
+def _grouped(rng: random.Random) -> tuple[str, Case]:
+    def draw() -> tuple[int, ...]:
+        groups, taps = rng.choice((2, 4, 8, 32)), rng.choice((1, 3, 3, 5))
+        ci, co = groups * extent(rng, 2, 64), groups * extent(rng, 2, 64)
+        return ci, co, taps, extent(rng, 7, 100), rng.choice((1, 1, 2)), groups
+
+    *layer, groups = until(draw, lambda each: _is_short(each[:5], each[5]))
+    ci, co, taps, size, stride = layer
+    name = f"grouped {ci}->{co} {taps}x{taps} on {size}, stride {stride}, {groups} groups"
+    return name, _with(tuple(layer), (taps // 2, taps // 2), groups=groups)
+
+
+def _dilated(rng: random.Random) -> tuple[str, Case]:
+    def draw() -> tuple[int, ...]:
+        return extent(rng, 3, 500), extent(rng, 8, 500), rng.choice((3, 3, 5)), extent(rng, 14, 80)
+
+    ci, co, taps, size = until(draw, lambda each: _is_short((*each, 1)))
+    dilation = rng.choice((2, 2, 3, 4))
+    far = taps // 2 * dilation
+    name = f"dilated {ci}->{co} {taps}x{taps} on {size}, dilation {dilation}"
+    return name, _with((ci, co, taps, size, 1), (far, far), dilation)
+
+
+def _uneven(rng: random.Random) -> tuple[str, Case]:
+    def draw() -> tuple[int, ...]:
+        taps, stride = rng.choice((2, 3, 3, 4, 5)), rng.choice((1, 2, 2))
+        return extent(rng, 3, 500), extent(rng, 8, 500), taps, extent(rng, 7, 113), stride
+
+    layer = until(draw, _is_short)
+    ci, co, taps, size, stride = layer
+    before = (taps - 1) // 2
+    padding = before, before, before + 1, before + 1  # as TensorFlow has it
+    name = f"uneven {ci}->{co} {taps}x{taps} on {size}, stride {stride}"
+    return name, _with(layer, padding)
+
+
+def _is_short(layer: tuple[int, ...], groups: int = 1) -> bool:
+    ci, co, taps, size, stride = layer
+    return 4e6 < 2 * (size // stride) ** 2 * co * ci * taps * taps / groups < _MOST_FLOP
+
+
+_KINDS_OF_CONVOLUTIONS = (_depthwise, _grouped, _dilated, _uneven)
 
 
 def _product(rng: random.Random) -> tuple[str, Case]:

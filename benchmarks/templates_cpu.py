@@ -51,6 +51,7 @@ from autotune.tuner import AutoTuner, callback
 from benchmarks import memory_cpu
 from benchmarks.auto_scheduler.cases import RESNET18
 from benchmarks.drawn_cpu import Case, drawn, named
+from benchmarks.rivals_cpu import convolution, pool, rivals
 from benchmarks.template_workloads import DEPTHWISE as DEPTHWISE_V2
 
 Call = Callable[[], Any]
@@ -133,82 +134,6 @@ def _built(
         return build(TEMPLATES[template](*args), name="ours")
 
 
-def rivals(template: str, args: tuple[Any, ...], arrays: Sequence[Any]) -> dict[str, Call]:
-    """Return what a script would call instead."""
-    import torch
-
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", LLVM.limits.sm_count)))
-    if template == "gemm_nn":
-        a, b, c = arrays
-        given = [torch.from_numpy(each) for each in arrays]
-        return {
-            "numpy": lambda: np.matmul(a, b, out=c),
-            "torch": lambda: torch.mm(given[0], given[1], out=given[2]),
-        }
-    if template in memory_cpu.TEMPLATES:
-        call = memory_cpu.library(template, args)
-        inputs = [torch.from_numpy(each) for each in arrays[:-1]]
-        return {"torch": lambda: _without_grad(torch, call, *inputs)}
-    layouts = {"NCHW": torch.contiguous_format, "channels_last": torch.channels_last}
-    if template == "softmax":
-        data, out = (torch.from_numpy(each) for each in arrays)
-        return {"torch": lambda: torch.softmax(data, 1, out=out)}
-    if template == "pool2d":
-        pool = _pool(torch, args)
-        data = torch.from_numpy(arrays[0])
-        both = {name: data.contiguous(memory_format=f) for name, f in layouts.items()}
-        return {name: lambda x=x: _without_grad(torch, pool, x) for name, x in both.items()}
-    *_, taps, stride, padding, _, _ = (*args[:5], args[5:7], *args[7:])
-    x, w, bias = (torch.from_numpy(each) for each in arrays[:3])
-    found = {
-        name: _layer(
-            torch, x.contiguous(memory_format=f), w.contiguous(memory_format=f), bias, args
-        )
-        for name, f in layouts.items()
-    }
-    module = torch.nn.Conv2d(x.shape[1], w.shape[0], taps, stride, padding, groups=_groups(x, w))
-    with torch.no_grad():
-        module.weight.copy_(w)
-        module.bias.copy_(bias.reshape(-1))
-    for name, layout in layouts.items():
-        found[f"frozen {name}"] = _frozen(
-            torch, module, x.contiguous(memory_format=layout), layout
-        )
-    return found
-
-
-def _pool(torch: Any, args: tuple[Any, ...]) -> Callable[[Any], Any]:
-    kind, *_, side, stride, padding = args
-    of = torch.nn.functional
-    if kind == "max":
-        return lambda x: of.max_pool2d(x, side, stride, padding)
-    return lambda x: of.avg_pool2d(x, side, stride, padding, count_include_pad=False)
-
-
-def _frozen(torch: Any, module: Any, x: Any, layout: Any) -> Call:
-    model = torch.nn.Sequential(module, torch.nn.ReLU()).eval().to(memory_format=layout)
-    with torch.no_grad():
-        frozen = torch.jit.optimize_for_inference(torch.jit.trace(model, x))
-    return lambda: _without_grad(torch, frozen, x)
-
-
-def _groups(x: Any, w: Any) -> int:
-    return int(x.shape[1] // w.shape[1])
-
-
-def _layer(torch: Any, x: Any, w: Any, bias: Any, args: tuple[Any, ...]) -> Call:
-    def layer() -> Any:
-        conv = torch.nn.functional.conv2d
-        return _without_grad(
-            torch,
-            lambda: torch.relu_(
-                conv(x, w, bias.reshape(-1), args[7], args[8], groups=_groups(x, w))
-            ),
-        )
-
-    return layer
-
-
 def ahead(args: tuple[Any, ...], arrays: Sequence[Any], target: Target) -> dict[str, Call]:
     """Return Winograd's convolution, untuned, for what it computes; its filters are ready."""
     n, h, w, filters, channels, taps, _, stride, padding, bias, relu = args
@@ -219,11 +144,6 @@ def ahead(args: tuple[Any, ...], arrays: Sequence[Any], target: Target) -> dict[
         module = build(source_windows.winograd_conv2d_cpu(*shape), name="winograd")
     given = [arrays[0], transformed_filters(arrays[1], 4), *arrays[2:-1], arrays[-1].copy()]
     return {"winograd": lambda: module(*given)}
-
-
-def _without_grad(torch: Any, call: Callable[..., Any], *inputs: Any) -> Any:
-    with torch.no_grad():
-        return call(*inputs)
 
 
 def least_cpu_time(calls: Mapping[str, Call], rounds: int) -> dict[str, float]:
@@ -287,8 +207,8 @@ def exact(template: str, args: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
     if template == "softmax":
         return torch.softmax(first, 1).numpy()
     if template == "pool2d":
-        return _pool(torch, args)(first).numpy()
-    return _layer(torch, first, *others, args)().numpy()
+        return pool(torch, args)(first).numpy()
+    return convolution(torch, args)(first, *others).numpy()
 
 
 def compare(name: str, case: Case, options: argparse.Namespace, peak: float) -> tuple[str, float]:
