@@ -62,9 +62,10 @@ _NEARBY_MANY = 2 << 20
 # Bytes of a b whose packing takes longer than what it spares, for long vectors; and its columns,
 # where there are more than a few rows.
 _SMALL, _NARROW = 1 << 19, 96
-# Bytes of a b that stays in the L2 cache of an Intel with AVX-512; rows up to which short vectors
-# read b unpacked, once for all tiles.
-_SECOND, _FEW_SHORT = 3 << 19, 12
+# Bytes of a b that stays in the L2 cache of an Intel with AVX-512, and columns of one that more than
+# a few rows read there: sums of all of K stay in registers. Rows up to which short vectors read b
+# unpacked, once for all tiles.
+_SECOND, _SLIM, _FEW_SHORT = 3 << 19, 256, 12
 # Knobs that older records do not have, and the values that kernels had then.
 ADDED = {"split_k": 1}
 # The least K of a part of a split, also of a single row; elements of a result up to which K may be
@@ -215,9 +216,11 @@ def _way(shape: Gemm, unit: cpu_tiles.VectorUnit) -> int:
             return BY_TILES if shape.k <= _SHALLOW else _one_by_one(shape)
         is_one = shape.m <= _MANY and 4 * shape.m * shape.n <= _FEW_SUMS
         return ONE_BY_ONE if is_one else BY_TILES
+    is_second = 4 * shape.n * shape.k <= _SECOND and not (is_short or unit.halves)
+    if is_second and shape.n <= _SLIM:
+        return IN_PLACE
     if _is_near(shape):
         return IN_PLACE if shape.m <= (_UNPACKED if is_short else _IN_PLACE) else ONE_BY_ONE
-    is_second = 4 * shape.n * shape.k <= _SECOND and not (is_short or unit.halves)
     if is_second and shape.m < _SOME and (8 * shape.n % _ALIAS or shape.m <= _tallest(unit)):
         return IN_PLACE
     if shape.m <= _tallest(unit):

@@ -1,7 +1,7 @@
 // C[M, N] = A[M, K] B[K, N], row-major float32, of few rows; b is not packed ahead. A task owns BLOCK rows and PANELS
-// panels of WIDTH columns, whose sums stay in cache. It multiplies DEPTH rows of b, while it prefetches the next DEPTH
-// rows; the first tile of each panel packs them for the other tiles. A panel that would extend beyond the row starts
-// earlier instead; columns that two panels share are written once.
+// panels of WIDTH columns, whose sums stay in cache. It multiplies DEPTH rows of b at a time, panel by panel, and
+// prefetches what it reads some steps later; the first tile of each panel packs it for the other tiles. A panel that
+// would extend beyond the row starts earlier instead; columns that two panels share are written once.
 #if N < WIDTH
 #error "a panel is wider than the matrix"
 #endif
@@ -9,6 +9,8 @@
 #define FIRST(column) SMALLER(column, N - WIDTH)
 // Floats of a cache line.
 #define LINE 16
+// Steps between the prefetch of a row of a panel and its use: about 2 KB of b, which comes from L3.
+#define AHEAD SMALLER(DEPTH, LANES < 16 ? 32 : 12)
 
 // The current elements of rows of a are copied, as rows may map to the same set of the cache.
 typedef struct {
@@ -20,20 +22,26 @@ typedef struct {
 // Per thread, and kept between calls: the pages of new memory would be mapped again.
 static _Thread_local Scratch scratch __attribute__((aligned(64)));
 
+// Prefetches a row of a panel, which need not begin with a cache line. The hardware prefetcher does not follow rows of a
+// few lines, of which the next ones belong to another panel.
+INLINED void prefetch_panel_row(const float* b) {
+  for (int j = 0; j < WIDTH; j += LINE) __builtin_prefetch(b + j);
+  __builtin_prefetch(b + WIDTH - 1);
+}
+
 // Multiplies `depth` rows of b, with a pitch of `pitch`, and adds to a tile of sums. With `packs` they are packed
-// into `packed`; with `ahead` the rows after these are prefetched to L2: with a power of two as pitch they would evict each
-// other from L1.
+// into `packed`; with `next` its rows ahead are prefetched, of which those after the last are at `next`.
 INLINED void add(
     const int rows, const size_t pitch, const int packs, int depth, const float* restrict a,
-    const float* b, float* restrict to, float* packed, int ahead) {
+    const float* b, float* restrict to, float* packed, const float* next) {
   vec sum[ROWS][VECTORS];
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 8
     for (int v = 0; v < VECTORS; ++v) sum[i][v] = *(const vec*)(to + i * WIDTH + v * LANES);
   for (int k = 0; k < depth; ++k, b += pitch, packed += WIDTH) {
-    if (ahead)
-      for (int j = 0; j < WIDTH; j += LINE) __builtin_prefetch(b + DEPTH * pitch + j, 0, 2);
+    const int after = k + AHEAD - depth;
+    if (next) prefetch_panel_row(after < 0 ? b + AHEAD * pitch : next + after * pitch);
     step(sum, 0, rows, a + k, b);
     if (packs)
 #pragma GCC unroll 8
@@ -47,14 +55,14 @@ INLINED void add(
 
 // Adds to `rows` rows of a panel: whole tiles, then the remainder.
 static inline void add_all(
-    Scratch* with, int rows, int depth, const float* b, float* restrict to, int ahead) {
+    Scratch* with, int rows, int depth, const float* b, float* restrict to, const float* next) {
   int i = 0;
   float* const copy = with->copy[0];
   if (rows < ROWS)
     for (int k = 0; k < depth; ++k) copy_floats(with->copy[k], b + (size_t)k * N, WIDTH);
   else
-    add(ROWS, N, M > ROWS, depth, with->rows[0], b, to, copy, ahead), i = ROWS;
-#define TILE(height) add(height, WIDTH, 0, depth, with->rows[i], copy, to + i * WIDTH, copy, 0)
+    add(ROWS, N, M > ROWS, depth, with->rows[0], b, to, copy, next), i = ROWS;
+#define TILE(height) add(height, WIDTH, 0, depth, with->rows[i], copy, to + i * WIDTH, copy, NULL)
   for (; i + ROWS <= rows; i += ROWS) TILE(ROWS);
   if (ROWS_LEFT && i < rows) TILE(ROWS_LEFT);
 #undef TILE
@@ -72,9 +80,11 @@ static void task(
       if (depth == DEPTH) copy_floats(with->rows[i], from, DEPTH);
       else copy_floats(with->rows[i], from, depth);
     }
-    for (int n = first, p = 0; n < end; n += WIDTH, ++p)
-      add_all(
-          with, rows, depth, b + (size_t)k * N + FIRST(n), with->sums[p][0], k + DEPTH < k_end);
+    const float* const right = b + (size_t)k * N;
+    for (int n = first, p = 0; n < end; n += WIDTH, ++p) {
+      const float* next = right + (n + WIDTH < end ? FIRST(n + WIDTH) : (size_t)DEPTH * N + FIRST(first));
+      add_all(with, rows, depth, right + FIRST(n), with->sums[p][0], next);
+    }
   }
   for (int i = 0; i < rows; ++i)
     for (int n = first, p = 0; n < end; n += WIDTH, ++p)
