@@ -17,7 +17,8 @@ from autotune import SourceKernel, call, workspace
 
 from .. import common
 from ..cpu_function import following
-from .conv2d_cpu_space import STREAMED, is_ahead, is_whole, pitch
+from .conv2d_cpu_filters import STREAMS
+from .conv2d_cpu_space import IN_PLACE, STREAMED, is_ahead, is_whole, pitch
 from .conv2d_cpu_space import candidates as candidates
 from .conv2d_cpu_space import violation as violation
 from .conv2d_cpu_untuned import default_choice as default_choice
@@ -26,6 +27,8 @@ from .conv2d_shape import Conv2d
 # Rows that are prefetched with 16 steps at most: few filters would wait for more. Those of 1x1
 # layers are short.
 _MOST_FETCHED, _MOST_FETCHED_SHORT = 2, 8
+# Channels between the prefetch of a row that is read in place and its use.
+_STEPS = 8
 
 
 def _fetching(shape: Conv2d, choice: Mapping[str, int]) -> dict[str, int]:
@@ -35,6 +38,10 @@ def _fetching(shape: Conv2d, choice: Mapping[str, int]) -> dict[str, int]:
     """
     s, width = shape, choice["vectors"] * choice["lanes"]
     none = {"fetched": 0, "fetch_lines": 1, "fetch_pitch": 0, "fetch_wide": 0}
+    if choice.get("in_place") == IN_PLACE and choice["lanes"] > 8:
+        # Runs of few channels go on in the next panel. Short vectors have no time for more.
+        is_run = int(choice["channels"] <= STREAMS)
+        return none | {"fetch_steps": _STEPS, "fetch_last": is_run, "fetch_next": is_run}
     if choice["lines"] or choice.get("in_place"):
         return none
     lines, wide = choice["panels"], width

@@ -10,17 +10,35 @@
 #define FETCH_WIDE 0
 #endif
 
+// Each tile prefetches a panel that is read in place from L2, FETCH_STEPS ahead; the hardware prefetcher does not follow
+// the stride of its rows. With FETCH_LAST also the last cache line of a row, which need not begin with one; with
+// FETCH_NEXT the rows after the last are those of the panel beside it.
+#ifndef FETCH_STEPS
+#define FETCH_STEPS LINE_FLOATS
+#define FETCH_LAST 0
+#define FETCH_NEXT 0
+#endif
+
 // A panel in memory has STRETCH floats for each column. If it is COPIED by the first tile, that prefetches to L2 the
-// floats at a distance of COMING from those of a step; else each tile fetches its rows from L2, LINE_FLOATS steps ahead.
+// floats at a distance of COMING from those of a step instead.
 #ifndef COPIED
 #define COPIED 0
+#define COMING 0
 #define STRETCH 1
 #endif
-#if COPIED
-#define FETCH_COMING(b, pitch) __builtin_prefetch((b) + COMING, 0, 2)
-#else
-#define FETCH_COMING(b, pitch) __builtin_prefetch((b) + LINE_FLOATS * (pitch))
-#endif
+
+// Prefetches for step `k` of `depth`, which reads the first `wide` columns of the row `b`.
+INLINED void fetch_coming(
+    const int wide, const ptrdiff_t pitch, const int k, const int depth, const float* b) {
+  if (COPIED) {
+    for (int j = 0; j < wide * STRETCH; j += LINE_FLOATS) __builtin_prefetch(b + COMING + j, 0, 2);
+    return;
+  }
+  const int is_next = FETCH_NEXT && k + FETCH_STEPS >= depth;
+  const float* row = b + (is_next ? WIDTH + (FETCH_STEPS - depth) * pitch : FETCH_STEPS * pitch);
+  for (int j = 0; j < wide; j += LINE_FLOATS) __builtin_prefetch(row + j);
+  if (FETCH_LAST) __builtin_prefetch(row + wide - 1);
+}
 
 // Multiplies by the first `wide` columns of a panel with a row pitch of `pitch`. With `ahead` the rows of a of the tile
 // below are prefetched meanwhile, and with `next` rows of b from there on. Packed panels are padded to whole vectors; one
@@ -40,9 +58,7 @@ INLINED void multiply_panel(
       }
     const int end = SMALLER(near + LINE_FLOATS, depth);
     for (int k = near; k < end; ++k) {
-      // Rows of a panel that is not packed come from L2; the hardware prefetcher does not follow their stride.
-      if (pitch != WIDTH)
-        for (int j = 0; j < wide * STRETCH; j += LINE_FLOATS) FETCH_COMING(b + k * pitch + j, pitch);
+      if (pitch != WIDTH) fetch_coming(wide, pitch, k, depth, b + k * pitch);
       narrow_step(sum, read, 0, rows, a + k, b + k * pitch, copy ? copy + k * WIDTH : NULL);
     }
   }

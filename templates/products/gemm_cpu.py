@@ -62,8 +62,8 @@ _NEARBY_MANY = 2 << 20
 # Bytes of a b whose packing takes longer than what it spares, for long vectors; and its columns,
 # where there are more than a few rows.
 _SMALL, _NARROW = 1 << 19, 96
-# Bytes of a b that stays in the L2 cache of an Intel with AVX-512, and columns of one that more than
-# a few rows read there: sums of all of K stay in registers. Rows up to which short vectors read b
+# Bytes of a b that stays in the L2 cache of an Intel with AVX-512, and its columns that up to FEW
+# rows read there, as sums of all of K stay in registers. Rows up to which short vectors read b
 # unpacked, once for all tiles.
 _SECOND, _SLIM, _FEW_SHORT = 3 << 19, 256, 12
 # Knobs that older records do not have, and the values that kernels had then.
@@ -76,6 +76,8 @@ _LEAST_PART, _LEAST_PART_OF_ROW, _SPLIT = 128, 48, 1 << 18
 _JOINING, _OF_PART, _OF_TASK = 5e5, 8, 1e4
 # Floats of a cache line.
 _LINE = 16
+# K of a short sum, whose rows of b are prefetched so many steps ahead where it is read in place.
+_BRIEF, _SOON = 128, 4
 # Bytes after which cache lines share a set of L1.
 _ALIAS = 4096
 
@@ -401,6 +403,16 @@ def _fetched(shape: Gemm, choice: Mapping[str, int]) -> int:
     return common.ceil_div(16, max(tiles - (choice["pack"] != PACKED), 1))
 
 
+def _steps_ahead(shape: Gemm) -> int:
+    """Return how many steps before its use a row of b that is read in place is prefetched.
+
+    Rows that share sets of L1 evict each other until then, and the first rows of a short sum are
+    waited for.
+    """
+    is_alias = 4 * shape.n % _ALIAS == 0
+    return _SOON if is_alias or shape.k <= _BRIEF else _LINE
+
+
 def _even(k: int, depth: int) -> int:
     """Return the depth of parts of one size, as many as there are of a depth."""
     each = common.ceil_div(k, common.ceil_div(k, depth))
@@ -416,6 +428,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     if pack not in (LIE, STREAMED):
         parts: tuple[str, ...] = ("panel.h", "strip.h", "gemm_nn.c")
         extents["by_tiles"], extents["in_place"] = pack in _BY_TILES, pack == IN_PLACE
+        extents |= {"fetch_steps": _steps_ahead(shape), "fetch_last": 1, "fetch_next": 0}
         knobs["depth"] = _even(common.ceil_div(shape.k, split), choice["depth"])
         extents["copies_rows"] = pack == BOTH
         if pack == BOTH:
