@@ -31,9 +31,9 @@ _BY_TILES = (BY_TILES, ONE_BY_ONE, BOTH)
 # Bytes of the sums, and of the rows of b, of a task that packs nothing; bytes of a task that
 # streams.
 _MOST_SUMS, _MOST_READ, _MOST_STREAMED = 1 << 18, 1 << 19, 1 << 20
-# Bytes and rows of a panel that stays in L1 while it is multiplied by all rows of a task; bytes
-# that it may have.
-_PANEL, _DEEP, _MOST_PANEL = 24 << 10, 256, 1 << 17
+# Bytes and rows of a panel that stays in L1 while it is multiplied by all rows of a task; bytes of
+# one of all of K, whose sums long vectors need not add to others; bytes that it may have.
+_PANEL, _DEEP, _WHOLE_PANEL, _MOST_PANEL = 24 << 10, 256, 32 << 10, 1 << 17
 # Bytes of rows of a that stay in L2 while panels are packed one by one; that a task may copy.
 _ROWS_NEAR, _MOST_ROWS = 1 << 19, 1 << 21
 # Rows up to which panels are packed one by one, and products of operands beyond L2 are bound by
@@ -41,8 +41,8 @@ _ROWS_NEAR, _MOST_ROWS = 1 << 19, 1 << 21
 _MANY, _SOME = 256, 20
 # Bytes of sums that are loaded and stored for each part of K without waiting, for long vectors.
 _FEW_SUMS = 1 << 20
-# Bytes of a result beyond L2, which a short sum waits for.
-_FAR_SUMS = 2 << 20
+# Bytes of a result beyond L2, which a short sum waits for; rows that each core should have of one.
+_FAR_SUMS, _TALL = 2 << 20, 128
 # K from which packing takes any time; K up to which several panels stay in L1, so that rows of the
 # result are written in longer parts.
 _LEAST_DEPTH, _SHALLOW = 64, 32
@@ -273,12 +273,16 @@ def _packed(
     # Short vectors of few rows gain by the rows of a that stay in L1 beside a panel.
     most = _DEEP // 2 if tile["lanes"] <= 8 and shape.m <= FEW else _DEEP
     depth, of_panels = (min(most, _PANEL // (4 * width)), 0.0) if is_one else (384, 5e-5)
-    if not is_one and shape.k <= _SHALLOW and target.limits.sm_count <= 1:
-        # Several cores gain more by parts of rows in which they meet rarely.
-        if tile["lanes"] > 8 and 4 * shape.m * shape.n >= _FAR_SUMS:
+    cores = max(target.limits.sm_count, 1)
+    if not is_one and shape.k <= _SHALLOW:
+        is_far = tile["lanes"] > 8 and 4 * shape.m * shape.n >= _FAR_SUMS
+        if is_far and (cores == 1 or shape.m >= _TALL * cores):
             panels = panels[-1:]  # writing whole rows takes longer than all else
-        else:
+        elif cores == 1:
+            # Several cores gain more by parts of rows in which they meet rarely.
             panels = [p for p in panels if p == 1 or 4 * p * width * shape.k <= _PANEL]
+    if is_one and tile["lanes"] > 8 and 4 * width * shape.k <= _WHOLE_PANEL:
+        depth = min((d for d in options["depth"] if d >= shape.k), default=depth)
     deepest = max(d for d in options["depth"] if d <= max(depth, min(options["depth"])))
     blocks = _blocks(options, tile["rows"])
     if is_one:
