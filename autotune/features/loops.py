@@ -27,7 +27,7 @@ from autotune.lowering import (
 )
 from autotune.te import Schedule
 from autotune.te.stage import Stage
-from autotune.te.tensor import ComputeOp, Tensor
+from autotune.te.tensor import PlaceholderOp, ScanOp, Tensor
 
 # How a loop is carried out; features hold the position in this list as a one-hot code.
 LOOP_KINDS = (
@@ -116,7 +116,7 @@ def planned(
     """
     simplifier = BodySimplifier(schedule.stage_map)
     given = _buffers_of(schedule, args)
-    kept = [stage for stage, _ in given if isinstance(stage.op, ComputeOp)]
+    kept = [stage for stage, _ in given if not isinstance(stage.op, PlaceholderOp)]
     plan = infer_bounds(schedule, simplifier, kept, is_bound(schedule))
     return plan, simplifier, TensorStorages(plan, simplifier, schedule.stage_map, given)
 
@@ -184,7 +184,8 @@ class _Lister:
             around = self._opened(plan, leaf, around)
             for child in self.attached.get((plan.stage, leaf), ()):
                 self._stage(self.plan.stages[child], around)
-        self._body(plan, around)
+        if not isinstance(plan.stage.op, ScanOp):  # which computes nothing itself
+            self._body(plan, around)
 
     def _opened(self, plan: StagePlan, leaf: IterVar, around: _Around) -> _Around:
         """Enter a loop; a thread axis that an outer loop is bound to is no further loop."""

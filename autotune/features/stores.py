@@ -21,7 +21,7 @@ from autotune.ir.operators import Add, CompareOp, Extremum, LogicalOp, Mul, Sub
 from autotune.ir.visitor import Visitor
 from autotune.lowering import BodySimplifier, Plan, StagePlan, TensorStorages, known
 from autotune.te import Schedule
-from autotune.te.tensor import Tensor
+from autotune.te.tensor import ScanOp, Tensor
 
 _UNROLL = "auto_unroll_max_step"
 
@@ -125,7 +125,8 @@ class _Lister:
             around = self._opened(plan, leaf, around)
             for child in self.attached.get((plan.stage, leaf), ()):
                 self._stage(self.plan.stages[child], around)
-        self._body(plan, around, outside)
+        if not isinstance(plan.stage.op, ScanOp):  # which computes nothing itself
+            self._body(plan, around, outside)
 
     def _opened(self, plan: StagePlan, leaf: IterVar, around: _Around) -> _Around:
         """Enter a loop; one of a single iteration is none, unless threads are bound to it."""
@@ -184,7 +185,9 @@ class _Lister:
             same = sum(other.name == tensor.name for other in self.names)
             self.names[tensor] = f"{tensor.name}_{same}" if same else tensor.name
         plan = self.plan.stages.get(self.plan.schedule.stage_map[tensor.op])
-        extents = [region.extent for region in plan.regions] if plan is not None else tensor.shape
+        extents: Sequence[object] = tensor.shape
+        if plan is not None and plan.compact:
+            extents = [region.extent for region in plan.regions]
         shape = tuple(extent if isinstance(extent, int) else 1 for extent in extents)
         item = max(bits_of(tensor.dtype) // 8, 1)
         return Touch(self.names[tensor], item, shape, tuple(indices), writes)

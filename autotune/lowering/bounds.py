@@ -8,13 +8,19 @@ threads of the block read, what is local only what one thread reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import Affine, constant
 from autotune.ir.expr import Expr, IntImm, IterVar, ProducerLoad, Range, Var
 from autotune.ir.structure import variables
 from autotune.ir.visitor import reads_in
+from autotune.lowering.attachments import (
+    attach_chain,
+    attachment,
+    tags_around,
+    thread_axis,
+)
 from autotune.lowering.axes import axis_values, loop_extents, overrun_conditions
 from autotune.lowering.bodies import BodySimplifier, reads_of
 from autotune.lowering.extents import (
@@ -27,11 +33,12 @@ from autotune.lowering.extents import (
 )
 from autotune.lowering.plan import Plan, StagePlan, Thread
 from autotune.lowering.regions import Region, clip, cover, relax, whole
+from autotune.lowering.scan_plan import check_steps, scan_plan
 from autotune.lowering.shared_work import check_shared_work
 from autotune.lowering.unfinished import is_unattached, unattached
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
-from autotune.te.tensor import ComputeOp
+from autotune.te.tensor import ComputeOp, Operation, PlaceholderOp, ScanOp
 
 Read = tuple[StagePlan, ProducerLoad]
 
@@ -80,14 +87,16 @@ class _Inference:
     def run(self) -> Plan:
         """Plan stage by stage, readers before what they read."""
         for stage in reversed(self.schedule.stages):
-            if not isinstance(stage.op, ComputeOp):
+            if isinstance(stage.op, PlaceholderOp):
                 continue
             if stage.attach_type == "inline":
                 self._check_inlined(stage)
             elif stage in self.kept or stage in self.reads:
                 self._add(stage)
         virtual = {thread.var: thread for thread in self.virtual.values()}
-        return Plan(self.schedule, self.gpu, self.plans, self.threads, virtual)
+        plan = Plan(self.schedule, self.gpu, self.plans, self.threads, virtual)
+        check_steps(plan, self.simplifier)
+        return plan
 
     def _check_inlined(self, stage: Stage) -> None:
         if stage in self.kept:
@@ -98,18 +107,22 @@ class _Inference:
 
     def _add(self, stage: Stage) -> None:
         op = stage.op
+        if isinstance(op, ScanOp):
+            self._add_scan(stage, op)
+            return
         assert isinstance(op, ComputeOp)
-        chain = list(_attach_chain(stage))
+        chain = list(attach_chain(stage))
         root = chain[-1][0] if chain else stage
         outside = self._outside(stage)
         scope = self._scope(stage, root)
         regions = self._regions(stage, scope, outside)
         roots = {axis: region.extent for axis, region in zip(op.axis, regions, strict=True)}
         roots |= {axis: self._extent(op, axis) for axis in op.reduce_axis}
-        bound = [leaf for leaf in stage.leaf_iter_vars if _thread_axis(stage, leaf) is not None]
+        bound = [leaf for leaf in stage.leaf_iter_vars if thread_axis(stage, leaf) is not None]
         extents = loop_extents(self.simplifier, stage.relations, roots, bound)
         loops, threads = self._loops(stage, root, extents)
-        if self.gpu and root is not stage and stage not in self.kept:
+        kept = stage in self.kept or stage.holds_state
+        if self.gpu and root is not stage and not kept:
             check_shared_work(stage, scope, regions, threads)
         values = axis_values(self.simplifier, stage.relations, extents, loops)
         overruns = overrun_conditions(self.simplifier, stage.relations, extents, values)
@@ -123,8 +136,8 @@ class _Inference:
         plan = StagePlan(
             stage=stage,
             root=root,
-            scope="global" if stage in self.kept else scope,
-            compact=root is not stage and stage not in self.kept,
+            scope="global" if kept else scope,
+            compact=root is not stage and not kept,
             regions=regions,
             extents=extents,
             loops=loops,
@@ -134,6 +147,16 @@ class _Inference:
             outside=outside,
             body=body,
         )
+        self.plans[stage] = plan
+        self._note_reads(plan)
+
+    def _add_scan(self, stage: Stage, op: ScanOp) -> None:
+        roots = {axis: self._extent(op, axis) for axis in op.axis}
+        bound = [leaf for leaf in stage.leaf_iter_vars if thread_axis(stage, leaf) is not None]
+        roots |= {leaf: self._extent(op, leaf) for leaf in bound}
+        extents = loop_extents(self.simplifier, stage.relations, roots, bound)
+        loops, threads = self._loops(stage, stage, extents)
+        plan = scan_plan(self.simplifier, stage, op, extents, loops, threads)
         self.plans[stage] = plan
         self._note_reads(plan)
 
@@ -175,7 +198,7 @@ class _Inference:
             for var, thread in threads
         )
 
-    def _extent(self, op: ComputeOp, axis: IterVar) -> Extent:
+    def _extent(self, op: Operation, axis: IterVar) -> Extent:
         return axis_extent(self.simplifier, op.name, axis)
 
     def _reaches_out(self, region: Region, extent: Extent) -> bool:
@@ -190,7 +213,7 @@ class _Inference:
     def _outside(self, stage: Stage) -> frozenset[Var]:
         if stage.attach_type != "at":
             return frozenset()
-        target, at = _attachment(stage)
+        target, at = attachment(stage)
         plan = self.plans.get(target)
         if plan is None:
             raise LoweringError(
@@ -216,11 +239,11 @@ class _Inference:
         if asked != "global":
             # Memory of a warp is what its threads share: shared memory serves.
             return "shared" if asked == "warp" else asked
-        tags = _tags_around(stage)
+        tags = tags_around(stage)
         if any(not tag.startswith("blockIdx") for tag in tags):
             return "local"
         # With no block around there is one block; its threads share what they compute together.
-        spread = any(_thread_axis(stage, leaf) is not None for leaf in stage.leaf_iter_vars)
+        spread = any(thread_axis(stage, leaf) is not None for leaf in stage.leaf_iter_vars)
         return "shared" if tags or spread else "local"
 
     def _regions(self, stage: Stage, scope: str, outside: frozenset[Var]) -> tuple[Region, ...]:
@@ -262,10 +285,10 @@ class _Inference:
 
     def _check_reader(self, stage: Stage, reader: StagePlan) -> None:
         """Raise unless the reader is computed inside the loop that the stage is attached to."""
-        target, at = _attachment(stage)
+        target, at = attachment(stage)
         if reader.stage is target:
             return
-        for holder, inner in _attach_chain(reader.stage):
+        for holder, inner in attach_chain(reader.stage):
             leaves = holder.leaf_iter_vars
             if holder is target and inner in leaves and leaves.index(inner) >= leaves.index(at):
                 return
@@ -283,7 +306,7 @@ class _Inference:
         loops: dict[IterVar, Affine] = {}
         threads: dict[IterVar, Thread] = {}
         for leaf in stage.leaf_iter_vars:
-            axis = _thread_axis(stage, leaf)
+            axis = thread_axis(stage, leaf)
             extent = extents[leaf]
             if axis is None:
                 loops[leaf] = self.simplifier.bind_loop(leaf.var, extent)
@@ -341,43 +364,6 @@ class _Inference:
                 f"bind: axis {leaf.var.name!r} of {name} has {self._shown(extent)} iterations, "
                 f"but the thread axis {axis.thread_tag} was declared with {declared.value}"
             )
-
-
-def _thread_axis(stage: Stage, leaf: IterVar) -> IterVar | None:
-    """Return the thread axis that a loop is bound to."""
-    attr = stage.iter_attrs.get(leaf)
-    return attr.thread if attr is not None else None
-
-
-def _attachment(stage: Stage) -> tuple[Stage, IterVar]:
-    """Return the loop that a stage is attached to."""
-    assert stage.attachment is not None
-    return stage.attachment
-
-
-def _tags_around(stage: Stage) -> set[str]:
-    """Return the tags of the thread axes that the loops around a stage are bound to."""
-    tags = set()
-    for target, at in _attach_chain(stage):
-        for leaf in target.leaf_iter_vars:
-            axis = _thread_axis(target, leaf)
-            if axis is not None:
-                tags.add(axis.thread_tag)
-            if leaf is at:
-                break
-    return tags
-
-
-def _attach_chain(stage: Stage) -> Iterator[tuple[Stage, IterVar]]:
-    """Yield the loops a stage is attached to, from the inside out."""
-    seen = {stage}
-    while stage.attach_type == "at":
-        target, at = _attachment(stage)
-        if target in seen:
-            raise LoweringError(f"compute_at: {stage.op.name} is attached inside itself")
-        seen.add(target)
-        yield target, at
-        stage = target
 
 
 def infer_bound(schedule: Schedule) -> dict[IterVar, Range]:

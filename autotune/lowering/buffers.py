@@ -17,7 +17,7 @@ from autotune.lowering.extents import Extent, as_extent, as_form, expr_of, times
 from autotune.lowering.plan import Plan, StagePlan
 from autotune.lowering.storage_order import neighbours
 from autotune.te.stage import Stage
-from autotune.te.tensor import Operation, Tensor
+from autotune.te.tensor import Operation, ScanOp, Tensor
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,15 @@ class TensorStorages:
                 if (stage, tensor.value_index) not in self._storages:
                     storage = self._make_storage(stage_plan, tensor)
                     self._storages[stage, tensor.value_index] = storage
+            if isinstance(stage.op, ScanOp):
+                self._share(stage, stage.op)
+
+    def _share(self, stage: Stage, scan: ScanOp) -> None:
+        """Let first rows, steps and states of a scan be its result."""
+        for tensors in (scan.init, scan.update, scan.state_placeholder):
+            for i, tensor in enumerate(tensors):
+                place = self.stage_of[tensor.op], tensor.value_index
+                self._storages[place] = self._storages[stage, i]
 
     def _strides_of(self, tensor: Tensor) -> tuple[Extent, ...]:
         shape = [as_extent(self.simplifier.form(as_expr(extent))) for extent in tensor.shape]
@@ -60,6 +69,8 @@ class TensorStorages:
 
     def _make_storage(self, plan: StagePlan, tensor: Tensor) -> TensorStorage:
         extents = [region.extent for region in plan.regions]
+        if not plan.compact:
+            extents = [as_extent(self.simplifier.form(as_expr(n))) for n in tensor.shape]
         shape = tuple([expr_of(self.simplifier, extent) for extent in extents])
         if not plan.compact:
             buffer = Buffer(tensor.name, shape, tensor.dtype, "global")

@@ -25,13 +25,14 @@ from autotune.lowering.nest import make_nests
 from autotune.lowering.passes.draft import Draft
 from autotune.lowering.passes.table import PASSES
 from autotune.lowering.plan import Plan
+from autotune.lowering.scan_plan import private_states, reads_across_blocks
 from autotune.lowering.unfinished import is_unattached, unattached, unbound
 from autotune.target import Limits
 from autotune.target.backends import of_language, of_threads
 from autotune.te.location import user_line
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
-from autotune.te.tensor import ComputeOp, PlaceholderOp, Tensor
+from autotune.te.tensor import PlaceholderOp, Tensor
 from autotune.utils.garbage import collection_paused
 
 # A tensor of a schedule: its stage, and which of the stage's outputs it is.
@@ -143,11 +144,12 @@ class _Lowering:
         given = {place: buffer for place, buffer in places if place is not None}
         storages = TensorStorages(plan, self.simplifier, self.schedule.stage_map, given)
         nests = make_nests(plan, self.simplifier, storages)
-        workspaces = self._workspaces(plan, storages, set(given))
+        workspaces = self._workspaces(plan, storages, set(given.values()))
         self._seen("make_nests", nests)
         named = dict(zip(self.tensors, buffers, strict=True))
         ordered = [named[each] if isinstance(each, Tensor) else each for each in self.args]
-        kernels = self._kernels(plan, nests, [*ordered, *self.sizes, *workspaces])
+        params = [*ordered, *self.sizes, *workspaces]
+        kernels = self._kernels(plan, nests, params, storages)
         return LoweredFunction(
             name=self.name,
             args=tuple(ordered),
@@ -179,7 +181,15 @@ class _Lowering:
         if len(set(self.args)) < len(self.args) or len(set(places)) < len(places):
             names = ", ".join(each.name for each in self.args)
             raise LoweringError(f"{self.name}: an argument is given twice: {names}")
-        kept = [place for place in places if isinstance(place[0].op, ComputeOp)]
+        for stage, _ in places:
+            if stage.holds_state or (
+                stage.scan is not None and isinstance(stage.op, PlaceholderOp)
+            ):
+                raise LoweringError(
+                    f"{self.name}: {stage.op.name} is no argument, as its memory is the result of "
+                    f"{stage.scan.op.name if stage.scan else 'a scan'}; pass that tensor instead"
+                )
+        kept = [place for place in places if not isinstance(place[0].op, PlaceholderOp)]
         kept += self._discarded(places)
         if not kept:
             raise LoweringError(f"{self.name}: the schedule computes nothing, it has inputs only")
@@ -190,7 +200,7 @@ class _Lowering:
         found = [
             (self.schedule[op], i)
             for op in self.schedule.outputs
-            if isinstance(op, ComputeOp)
+            if not isinstance(op, PlaceholderOp)
             for i in range(op.num_outputs)
             if (self.schedule[op], i) not in places
         ]
@@ -213,26 +223,36 @@ class _Lowering:
 
     def _is_computed(self, argument: Tensor | Var) -> bool:
         place = self._place(argument) if isinstance(argument, Tensor) else None
-        return place is not None and isinstance(place[0].op, ComputeOp)
+        return place is not None and not isinstance(place[0].op, PlaceholderOp)
 
-    def _workspaces(self, plan: Plan, storages: TensorStorages, given: set[Place]) -> list[Buffer]:
-        found = []
+    def _workspaces(
+        self, plan: Plan, storages: TensorStorages, given: set[Buffer]
+    ) -> list[Buffer]:
+        found: dict[Buffer, None] = {}
         for stage, stage_plan in reversed(list(plan.stages.items())):
             for tensor in stage.op.outputs:
-                if not stage_plan.compact and (stage, tensor.value_index) not in given:
-                    found.append(storages.of(tensor).buffer)
-        return found
+                buffer = storages.of(tensor).buffer
+                if not stage_plan.compact and buffer not in given:
+                    found[buffer] = None
+        return list(found)
 
     # Kernels.
 
     def _kernels(
-        self, plan: Plan, nests: list[tuple[Stage, Stmt]], params: Sequence[Buffer | Var]
+        self,
+        plan: Plan,
+        nests: list[tuple[Stage, Stmt]],
+        params: Sequence[Buffer | Var],
+        storages: TensorStorages,
     ) -> list[LoweredKernel]:
         if not self.gpu:
             draft = Draft(self.name, self.name, self.simplifier, params=params)
             kernels = [self._kernel(seq(*[nest for _, nest in nests]), draft)]
         else:
             drafts = [self._draft(plan, i, each, params) for i, (each, _) in enumerate(nests)]
+            for draft, (root, _) in zip(drafts, nests, strict=True):
+                states = private_states(plan, self.simplifier, root)
+                draft.private = {storages.of(root.op.outputs[i]).buffer for i in states}
             kernels = [self._kernel(n, d) for d, (_, n) in zip(drafts, nests, strict=True)]
             kernels = [
                 replace(one, stage=stage.op.name, unfinished=self._unfinished(plan, stage))
@@ -245,8 +265,8 @@ class _Lowering:
         self, plan: Plan, number: int, stage: Stage, params: Sequence[Buffer | Var]
     ) -> Draft:
         threads = [t for (root, _), t in plan.threads.items() if root is stage]
-        if not (self.shown or threads or _binds_threads_of(plan, stage)):
-            raise LoweringError(unbound(stage))
+        if not self.shown:
+            self._check_launchable(plan, stage)
         blocks = [t for t in threads if t.tag.startswith("blockIdx")]
         return Draft(
             name=f"{self.name}_kernel{number}",
@@ -273,7 +293,16 @@ class _Lowering:
             return ""
         if is_unattached(stage):
             return unattached(stage)
-        return "" if _binds_threads_of(plan, stage) else unbound(stage)
+        if not _binds_threads_of(plan, stage):
+            return unbound(stage)
+        return reads_across_blocks(plan, self.simplifier, stage)
+
+    def _check_launchable(self, plan: Plan, stage: Stage) -> None:
+        if not _binds_threads_of(plan, stage):
+            raise LoweringError(unbound(stage))
+        waits = reads_across_blocks(plan, self.simplifier, stage)
+        if waits:
+            raise LoweringError(waits)
 
 
 def _binds_threads_of(plan: Plan, root: Stage) -> bool:

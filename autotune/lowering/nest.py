@@ -10,8 +10,10 @@ from autotune.lowering.bodies import BodySimplifier
 from autotune.lowering.buffers import ReadsToLoads, TensorStorages
 from autotune.lowering.plan import Plan, StagePlan
 from autotune.lowering.reduction_nest import CrossThreadNest, ReductionNest
+from autotune.lowering.scan_nest import ScanNest
 from autotune.lowering.stage_nest import StageNest
 from autotune.te.stage import Stage
+from autotune.te.tensor import ScanOp
 
 
 def make_nests(
@@ -49,6 +51,8 @@ class _Nests:
 
     def stage(self, plan: StagePlan, opened: frozenset[Var]) -> Stmt:
         """Return the loops of a stage; ``opened`` are the thread axes that are around it."""
+        if isinstance(plan.stage.op, ScanOp):
+            return ScanNest(self, plan, opened).build()
         reduction = plan.body.reduction
         if reduction is None:
             return StageNest(self, plan, opened).build()

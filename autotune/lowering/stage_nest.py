@@ -132,7 +132,7 @@ class StageNest:
         if start == stop:
             inner = tail()
         else:
-            inner = self._wrap(start, self.loops(start + 1, stop, guards, tail))
+            inner = self.wrap(start, self.loops(start + 1, stop, guards, tail))
         return self.guarded(guards.get(start, ()), inner)
 
     def guarded(self, conditions: Sequence[Expr], body: Stmt) -> Stmt:
@@ -143,11 +143,11 @@ class StageNest:
             return If(self.simplifier.conjunction([*conditions, body.cond]), body.then)
         return If(self.simplifier.conjunction(list(conditions)), body)
 
-    def _wrap(self, i: int, body: Stmt) -> Stmt:
+    def wrap(self, i: int, body: Stmt) -> Stmt:
         """Put loop ``i`` around a body, and before the body the stages attached there."""
         level = self.levels[i]
         for child in reversed(level.children):
-            body = self._attach(child, i, body)
+            body = self.attach(child, i, body)
         return self.around(level, level.leaf.var, body)
 
     def around(self, level: Level, var: Var, body: Stmt) -> Stmt:
@@ -168,7 +168,8 @@ class StageNest:
         extent = expr_of(self.simplifier, level.extent)
         return For(var, extent, kind, body, tag, annotations)
 
-    def _attach(self, child: Stage, i: int, body: Stmt) -> Stmt:
+    def attach(self, child: Stage, i: int, body: Stmt) -> Stmt:
+        """Put a stage that is computed in loop ``i`` before a body."""
         threads = [level.thread.var for level in self.levels[: i + 1] if level.thread is not None]
         plan = self.nests.plan.stages[child]
         result = seq(self.nests.stage(plan, self.opened.union(threads)), body)
@@ -236,6 +237,7 @@ class StageNest:
         """Return conditions that restrict a store to one thread of each axis it does not use."""
         plan = self.plan
         attached_output = plan.root is not plan.stage and not plan.compact
+        attached_output = attached_output and not plan.stage.holds_state
         if plan.scope == "local" or attached_output:
             return []
         own = {thread.tag for thread in plan.threads.values()}

@@ -69,11 +69,12 @@ from autotune.te.math import (
 from autotune.te.reduction import comm_reducer, max, min, reduce_axis, sum
 from autotune.te.relation import FuseRelation, SingletonRelation, SplitRelation
 from autotune.te.replay import replay, take_step
+from autotune.te.scan import scan
 from autotune.te.schedule import Schedule, create_schedule, inlined
 from autotune.te.stage import Stage
 from autotune.te.stage_state import IterAttr
 from autotune.te.step import STEPS, Split, Step, step_from_json
-from autotune.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, TensorSlice
+from autotune.te.tensor import ComputeOp, Operation, PlaceholderOp, ScanOp, Tensor, TensorSlice
 from autotune.te.traffic import compute_bytes
 from autotune.te.workload import workload_key, workload_text
 
@@ -90,6 +91,7 @@ __all__ = [
     "Operation",
     "PlaceholderOp",
     "Range",
+    "ScanOp",
     "Schedule",
     "Select",
     "SingletonRelation",
@@ -162,6 +164,7 @@ __all__ = [
     "replay",
     "round",
     "rsqrt",
+    "scan",
     "select",
     "sigmoid",
     "sin",

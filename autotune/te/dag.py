@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from autotune.ir import Printer
-from autotune.te.tensor import ComputeOp, Operation, Tensor
+from autotune.te.tensor import ComputeOp, Operation, ScanOp, Tensor
 
 
 def post_order(outputs: Iterable[Operation]) -> list[Operation]:
@@ -34,6 +34,14 @@ def dag_text(outputs: Iterable[Operation]) -> str:
     lines = []
     for op in order:
         shape = ", ".join(str(n) for n in op.outputs[0].shape)
+        if isinstance(op, ScanOp):
+            lines += [
+                f"{names[tensor]} = SCAN {names[op.init[i]]}, {names[op.update[i]]}, "
+                f"{names[op.state_placeholder[i]]}  # {tensor.dtype}"
+                f"[{', '.join(map(str, tensor.shape))}]"
+                for i, tensor in enumerate(op.outputs)
+            ]
+            continue
         if not isinstance(op, ComputeOp):
             lines.append(f"{names[op.outputs[0]]} = PLACEHOLDER {op.outputs[0].dtype}[{shape}]")
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
+from functools import singledispatch
 
 from autotune.errors import ScheduleError
 from autotune.ir import IterVar
@@ -27,14 +27,10 @@ def replay(ops: Outputs, recorded: Iterable[Step]) -> Schedule:
     return schedule
 
 
+@singledispatch
 def take_step(step: Step, schedule: Schedule) -> None:
     """Takes one step on a schedule by calling the primitive that records it."""
-    if isinstance(step, steps.Normalize):
-        schedule.inline_now()
-        return
-    stage = _stage(step, schedule)
-    if not _taken_by_graph(step, schedule, stage) and not _taken_by_stage(step, schedule, stage):
-        raise ScheduleError(f"{step}: {type(step).__name__} is no step that can be taken")
+    raise ScheduleError(f"{step}: {type(step).__name__} is no step that can be taken")
 
 
 def _stage(step: Step, schedule: Schedule, key: str | None = None) -> Stage:
@@ -50,77 +46,145 @@ def _leaf(step: Step, stage: Stage, position: int) -> IterVar:
     return stage.leaf_iter_vars[position]
 
 
-def _taken_by_graph(step: Step, schedule: Schedule, stage: Stage) -> bool:
-    """Takes a step that adds a stage; returns whether it is one."""
-    outputs = list(stage.op.outputs)
-    match step:
-        case steps.CacheRead():
-            readers = [_stage(step, schedule, key).op for key in step.readers]
-            schedule.cache_read(outputs[step.output], step.scope, readers)
-        case steps.Permute():
-            readers = [_stage(step, schedule, key).op for key in step.readers]
-            schedule.permute(outputs[step.output], readers, step.order)
-        case steps.Reindex():
-            reader = _stage(step, schedule, step.reader).op
-            schedule.reindex(outputs[step.output], reader, groups_of(step.groups))
-        case steps.CacheWriteParts():
-            schedule.cache_write(outputs, step.scope, (step.dimension, step.length))
-        case steps.CacheWrite():
-            schedule.cache_write(outputs, step.scope)
-        case steps.Rfactor():
-            schedule.rfactor(outputs[0], _leaf(step, stage, step.axis), step.factor_axis)
-        case _:
-            return False
-    return True
+@take_step.register
+def _split(step: steps.Split, schedule: Schedule) -> None:
+    stage = _stage(step, schedule)
+    known = [factor for factor in step.factors if factor is not None]
+    if step.is_open:
+        raise ScheduleError(f"{step}: it has open factors; Split.fill returns one without")
+    stage.multi_split(_leaf(step, stage, step.axis), known, step.from_inner)
 
 
-def _taken_by_stage(step: Step, schedule: Schedule, stage: Stage) -> bool:
-    """Takes a step that changes loops, place or memory of a stage; returns whether it is one."""
-    match step:
-        case steps.ComputeAt():
-            target = _stage(step, schedule, step.target)
-            stage.compute_at(target, _leaf(step, target, step.axis))
-        case steps.ComputeInline():
-            stage.compute_inline()
-        case steps.ComputeRoot():
-            stage.compute_root()
-        case steps.StorageAlign():
-            stage.storage_align(stage.op.axis[step.dimension], step.factor, step.offset)
-        case steps.DoubleBuffer():
-            stage.double_buffer()
-        case steps.AsyncCopies():
-            stage.async_copy(step.stages)
-        case steps.SetScope():
-            stage.set_scope(step.scope)
-        case steps.SetStorePredicate():
-            stage.set_store_predicate(stage.read_condition(step.condition))
-        case _:
-            return _taken_by_loops(step, stage)
-    return True
+@take_step.register
+def _fuse(step: steps.Fuse, schedule: Schedule) -> None:
+    stage = _stage(step, schedule)
+    stage.fuse(*[_leaf(step, stage, i) for i in step.axes])
 
 
-def _taken_by_loops(step: Step, stage: Stage) -> bool:
-    leaf = partial(_leaf, step, stage)
-    match step:
-        case steps.Split():
-            if step.is_open:
-                raise ScheduleError(f"{step}: it has open factors; Split.fill returns one without")
-            known = [factor for factor in step.factors if factor is not None]
-            stage.multi_split(leaf(step.axis), known, step.from_inner)
-        case steps.Fuse():
-            stage.fuse(*map(leaf, step.axes))
-        case steps.Reorder():
-            stage.reorder(*map(leaf, step.axes))
-        case steps.Bind():
-            stage.bind(leaf(step.axis), thread_axis(step.extent or None, step.thread))
-        case steps.Unroll():
-            stage.unroll(leaf(step.axis))
-        case steps.Vectorize():
-            stage.vectorize(leaf(step.axis))
-        case steps.Parallel():
-            stage.parallel(leaf(step.axis))
-        case steps.Pragma():
-            stage.pragma(leaf(step.axis), step.key, step.value)
-        case _:
-            return False
-    return True
+@take_step.register
+def _reorder(step: steps.Reorder, schedule: Schedule) -> None:
+    stage = _stage(step, schedule)
+    stage.reorder(*[_leaf(step, stage, i) for i in step.axes])
+
+
+@take_step.register
+def _bind(step: steps.Bind, schedule: Schedule) -> None:
+    stage = _stage(step, schedule)
+    stage.bind(_leaf(step, stage, step.axis), thread_axis(step.extent or None, step.thread))
+
+
+@take_step.register
+def _unroll(step: steps.Unroll, schedule: Schedule) -> None:
+    stage = _stage(step, schedule)
+    stage.unroll(_leaf(step, stage, step.axis))
+
+
+@take_step.register
+def _vectorize(step: steps.Vectorize, schedule: Schedule) -> None:
+    stage = _stage(step, schedule)
+    stage.vectorize(_leaf(step, stage, step.axis))
+
+
+@take_step.register
+def _parallel(step: steps.Parallel, schedule: Schedule) -> None:
+    stage = _stage(step, schedule)
+    stage.parallel(_leaf(step, stage, step.axis))
+
+
+@take_step.register
+def _pragma(step: steps.Pragma, schedule: Schedule) -> None:
+    stage = _stage(step, schedule)
+    stage.pragma(_leaf(step, stage, step.axis), step.key, step.value)
+
+
+@take_step.register
+def _compute_at(step: steps.ComputeAt, schedule: Schedule) -> None:
+    target = _stage(step, schedule, step.target)
+    _stage(step, schedule).compute_at(target, _leaf(step, target, step.axis))
+
+
+@take_step.register
+def _compute_inline(step: steps.ComputeInline, schedule: Schedule) -> None:
+    _stage(step, schedule).compute_inline()
+
+
+@take_step.register
+def _compute_root(step: steps.ComputeRoot, schedule: Schedule) -> None:
+    _stage(step, schedule).compute_root()
+
+
+@take_step.register
+def _cache_read(step: steps.CacheRead, schedule: Schedule) -> None:
+    outputs = _stage(step, schedule).op.outputs
+    readers = [_stage(step, schedule, key).op for key in step.readers]
+    schedule.cache_read(outputs[step.output], step.scope, readers)
+
+
+@take_step.register
+def _reindex(step: steps.Reindex, schedule: Schedule) -> None:
+    outputs = _stage(step, schedule).op.outputs
+    reader = _stage(step, schedule, step.reader).op
+    schedule.reindex(outputs[step.output], reader, groups_of(step.groups))
+
+
+@take_step.register
+def _permute(step: steps.Permute, schedule: Schedule) -> None:
+    outputs = _stage(step, schedule).op.outputs
+    readers = [_stage(step, schedule, key).op for key in step.readers]
+    schedule.permute(outputs[step.output], readers, step.order)
+
+
+@take_step.register
+def _cache_write(step: steps.CacheWrite, schedule: Schedule) -> None:
+    schedule.cache_write(list(_stage(step, schedule).op.outputs), step.scope)
+
+
+@take_step.register
+def _cache_write_parts(step: steps.CacheWriteParts, schedule: Schedule) -> None:
+    parts = step.dimension, step.length
+    schedule.cache_write(list(_stage(step, schedule).op.outputs), step.scope, parts)
+
+
+@take_step.register
+def _rfactor(step: steps.Rfactor, schedule: Schedule) -> None:
+    stage = _stage(step, schedule)
+    axis = _leaf(step, stage, step.axis)
+    schedule.rfactor(stage.op.outputs[0], axis, step.factor_axis)
+
+
+@take_step.register
+def _storage_align(step: steps.StorageAlign, schedule: Schedule) -> None:
+    stage = _stage(step, schedule)
+    stage.storage_align(stage.op.axis[step.dimension], step.factor, step.offset)
+
+
+@take_step.register
+def _double_buffer(step: steps.DoubleBuffer, schedule: Schedule) -> None:
+    _stage(step, schedule).double_buffer()
+
+
+@take_step.register
+def _async_copies(step: steps.AsyncCopies, schedule: Schedule) -> None:
+    _stage(step, schedule).async_copy(step.stages)
+
+
+@take_step.register
+def _set_scope(step: steps.SetScope, schedule: Schedule) -> None:
+    _stage(step, schedule).set_scope(step.scope)
+
+
+@take_step.register
+def _set_store_predicate(step: steps.SetStorePredicate, schedule: Schedule) -> None:
+    stage = _stage(step, schedule)
+    stage.set_store_predicate(stage.read_condition(step.condition))
+
+
+@take_step.register
+def _env_threads(step: steps.EnvThreads, schedule: Schedule) -> None:
+    pairs = zip(step.extents, step.threads, strict=True)
+    _stage(step, schedule).env_threads([thread_axis(extent, tag) for extent, tag in pairs])
+
+
+@take_step.register
+def _normalize(step: steps.Normalize, schedule: Schedule) -> None:
+    schedule.inline_now()

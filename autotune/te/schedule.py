@@ -16,6 +16,7 @@ from autotune.te.rewrite import (
     make_cache_write,
     make_rfactor,
 )
+from autotune.te.scan_stages import place_scans
 from autotune.te.stage import SCOPES, Stage
 from autotune.te.stage_state import StageState
 from autotune.te.step import (
@@ -52,6 +53,7 @@ class Schedule:
         self._steps: list[Step] = []
         for op in self.outputs:
             self.stage_map[op].is_output = True
+        place_scans(self.stages, self.stage_map)
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -129,6 +131,7 @@ class Schedule:
         cache = Stage(self, op, self._new_key(stage, scope))
         cache.scope = scope
         self._insert(self.stages.index(stage) + 1, cache)
+        self._place_beside(cache, stage)
         return op.outputs[0]
 
     def permute(self, tensor: Tensor, readers: Outputs, order: Sequence[int]) -> Tensor:
@@ -147,6 +150,7 @@ class Schedule:
         self.record(Permute(stage.key, at, tuple(order), tuple(each.key for each in reading)))
         copy = Stage(self, op, self._new_key(stage, PERMUTED))
         self._insert(self.stages.index(stage) + 1, copy)
+        self._place_beside(copy, stage)
         return op.outputs[0]
 
     def reindex(self, tensor: Tensor, reader: Place, groups: Groups) -> Tensor:
@@ -163,7 +167,9 @@ class Schedule:
         source = stage.op.outputs[tensor.value_index]
         op = make_reindex(self, source, self._copy_name(source.name, VIEW), reading, groups)
         self.record(Reindex(stage.key, tensor.value_index, reading.key, groups_text(groups)))
-        self._insert(self.stages.index(stage) + 1, Stage(self, op, self._new_key(stage, VIEW)))
+        view = Stage(self, op, self._new_key(stage, VIEW))
+        self._insert(self.stages.index(stage) + 1, view)
+        self._place_beside(view, stage)
         return op.outputs[0]
 
     @overload
@@ -214,6 +220,7 @@ class Schedule:
         cache = Stage(self, cache_op, self._new_key(stage, scope))
         cache.scope = scope
         self._insert(self.stages.index(stage), cache)
+        self._place_beside(cache, stage)
         outputs = list(cache_op.outputs)
         return outputs if several else outputs[0]
 
@@ -243,6 +250,7 @@ class Schedule:
         factor.iter_attrs.update(factored.iter_attrs)
         self._replace(stage, factored.final_op)
         self._insert(self.stages.index(stage), factor)
+        self._place_beside(factor, stage)
         outputs = list(factored.factor_op.outputs)
         return outputs if len(outputs) > 1 else outputs[0]
 
@@ -265,6 +273,8 @@ class Schedule:
         for stage in new.values():
             if stage.attach_stage is not None:
                 stage.attach_stage = new[id(stage.attach_stage)]
+            if stage.scan is not None:
+                stage.scan = new[id(stage.scan)]
         result.stages = list(new.values())
         result.stage_map = {op: new[id(stage)] for op, stage in self.stage_map.items()}
         result._steps = list(self._steps)
@@ -278,6 +288,17 @@ class Schedule:
         while f"{name}.{scope}" in taken:
             name += ".d"
         return f"{name}.{scope}"
+
+    def _place_beside(self, new: Stage, stage: Stage) -> None:
+        """Compute a stage that serves another where that one is: with each row of a scan."""
+        scan = stage.scan
+        if scan is None:
+            return
+        if stage.attach_iter is scan.first_loops[0]:
+            # What serves the first rows does not depend on others.
+            new.attach_type, new.attach_stage, new.attach_iter = "at", scan, stage.attach_iter
+        else:
+            new.place_in_scan(scan)
 
     def _insert(self, at: int, stage: Stage) -> None:
         self.stages.insert(at, stage)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from autotune.errors import ScheduleError
 from autotune.ir import Expr, ForKind, IterVar, as_expr
 from autotune.te.condition import condition_text, read_condition
+from autotune.te.relation import extent_of
 from autotune.te.stage_loops import LoopPrimitives
+from autotune.te.stage_state import IterAttr
 from autotune.te.step import (
     AsyncCopies,
     ComputeAt,
     ComputeInline,
     ComputeRoot,
     DoubleBuffer,
+    EnvThreads,
     SetScope,
     SetStorePredicate,
     StorageAlign,
 )
-from autotune.te.tensor import ComputeOp
+from autotune.te.tensor import PlaceholderOp, ScanOp
 
 SCOPES = ("global", "shared", "local", "warp")
 
@@ -26,6 +31,7 @@ class Stage(LoopPrimitives):
 
     __slots__ = ()
     attach_stage: Stage | None
+    scan: Stage | None
 
     @property
     def attachment(self) -> tuple[Stage, IterVar] | None:
@@ -42,6 +48,7 @@ class Stage(LoopPrimitives):
           B[i] = ... A[i] ...       B[i] = ... A[i] ...
         """
         self.check_compute("compute_at")
+        self.check_placed("compute_at")
         if not isinstance(parent, Stage) or parent.schedule is not self.schedule:
             raise ScheduleError(
                 f"compute_at({self.name}): expected a stage of this schedule, s[T], got {parent!r}"
@@ -69,6 +76,7 @@ class Stage(LoopPrimitives):
         for i: B[i] = A[i] * 2        B[i] = (x[i] + 1) * 2
         """
         op = self.check_compute("compute_inline")
+        self.check_placed("compute_inline")
         if self.is_output or op.reduce_axis:
             what = "an output of the schedule" if self.is_output else "a reduction"
             raise ScheduleError(
@@ -82,14 +90,25 @@ class Stage(LoopPrimitives):
     def compute_root(self) -> Stage:
         """Compute the stage in loops of its own, before all that read it. So it is at first.
 
+        What depends on the state of a scan is then computed with each row, in the loop over these.
+
         for i:                    for i: A[i] = ...
           A[i] = ...          ->  for i:
           B[i] = ... A[i] ...       B[i] = ... A[i] ...
         """
         self.check_compute("compute_root")
+        self.check_placed("compute_root")
         self.schedule.record(ComputeRoot(self.key))
         self._attach("root")
+        if self.scan is not None:
+            self.place_in_scan(self.scan)
         return self
+
+    def place_in_scan(self, scan: Stage) -> None:
+        """Compute the stage with each row of a scan: that is its root."""
+        self.scan = scan
+        self.attach_type, self.attach_stage = "at", scan
+        self.attach_iter = scan.leaf_iter_vars[-1]
 
     def _attach(self, kind: str) -> None:
         self.attach_type = kind
@@ -102,6 +121,7 @@ class Stage(LoopPrimitives):
         for i: A[i] = ...  ->  for i: A[i] = ...  # A: float32[n] @shared
         """
         self.check_compute("set_scope")
+        self.check_placed("set_scope")
         if scope not in SCOPES:
             raise ScheduleError(
                 f"set_scope({self.name}): expected one of {', '.join(SCOPES)}, got {scope!r}"
@@ -181,6 +201,35 @@ class Stage(LoopPrimitives):
                 f"{primitive}({self.name}): an output of the schedule has one buffer, the caller's"
             )
 
+    def env_threads(self, threads: IterVar | Sequence[IterVar]) -> None:
+        """Launch threads around all that a scan computes; their extents have to be known.
+
+        for t in steps:         ->  for threadIdx.x in 64:   # env_threads([thread_x])
+          ...                         for t in steps:
+                                        ...
+
+        What is computed at one of them, by `compute_at`, is computed once for all rows.
+        """
+        listed = tuple(threads) if isinstance(threads, list | tuple) else (threads,)
+        if not isinstance(self.op, ScanOp):
+            raise ScheduleError(
+                f"env_threads({self.name}): expected the stage of a te.scan; bind the loops of "
+                "another stage"
+            )
+        extents = [_env_extent(self, each) for each in listed]
+        tags = [each.thread_tag for each in listed]
+        taken = {attr.thread.thread_tag for attr in self.iter_attrs.values() if attr.thread}
+        if len({*tags, *taken}) < len(tags) + len(taken):
+            raise ScheduleError(
+                f"env_threads({self.name}): expected each thread axis once, got {', '.join(tags)}"
+                + (f" after {', '.join(taken)}" if taken else "")
+            )
+        self.schedule.record(EnvThreads(self.key, tuple(tags), tuple(extents)))
+        for each in listed:
+            self.iter_attrs[each] = IterAttr(ForKind.THREAD, each)
+        self.all_iter_vars[:0] = listed
+        self.leaf_iter_vars[:0] = listed
+
     def set_store_predicate(self, condition: object) -> None:
         """Store the result only where a condition on thread axes and loops holds.
 
@@ -211,7 +260,7 @@ class Stage(LoopPrimitives):
     __repr__ = __str__
 
     def _notes(self) -> list[str]:
-        notes = ["root" if isinstance(self.op, ComputeOp) else "placeholder"]
+        notes = ["placeholder" if isinstance(self.op, PlaceholderOp) else "root"]
         if self.attach_type == "inline":
             notes = ["inline"]
         if self.attachment is not None:
@@ -224,6 +273,18 @@ class Stage(LoopPrimitives):
         if self.store_predicate is not None:
             notes.append(f"store where {self.store_predicate}")
         return notes
+
+
+def _env_extent(stage: Stage, axis: object) -> int:
+    """Return the extent of a thread axis that surrounds a scan."""
+    tag = axis.thread_tag if isinstance(axis, IterVar) else ""
+    extent = extent_of(axis) if isinstance(axis, IterVar) else None
+    if tag in ("", "vthread") or extent is None:
+        raise ScheduleError(
+            f"env_threads({stage.name}): expected thread axes with a constant extent, such as "
+            f"te.thread_axis((0, 64), 'threadIdx.x'), got {axis!r}"
+        )
+    return extent
 
 
 def _comment(notes: list[str]) -> str:

@@ -13,6 +13,7 @@ from autotune.te.intrinsics import thread_axis
 from autotune.te.relation import FuseRelation, SingletonRelation, SplitRelation, extent_of
 from autotune.te.stage_state import IterAttr, StageState
 from autotune.te.step import Bind, Fuse, Parallel, Pragma, Reorder, Split, Unroll, Vectorize
+from autotune.te.tensor import SEQUENTIAL
 
 # What says how large a part of a loop is.
 Size = SupportsIndex | IntImm
@@ -170,6 +171,8 @@ class LoopPrimitives(StageState):
           for j in 0..m:          for i in 0..n:
         """
         loops = _listed(axes)
+        for axis in loops:
+            self._check_unordered("reorder", axis)
         places = [self.position("reorder", axis) for axis in loops]
         if len(set(places)) < len(places):
             names = ", ".join(axis.name for axis in loops)
@@ -194,6 +197,7 @@ class LoopPrimitives(StageState):
                 f"bind({axis.name!r}): expected a thread axis such as te.thread_axis("
                 f"'threadIdx.x'), got {thread!r}"
             )
+        self._check_unordered("bind", axis)
         self.check_compute("bind")
         tag = thread.thread_tag
         if axis.kind == "reduce" and not tag.startswith("threadIdx"):
@@ -284,7 +288,8 @@ class LoopPrimitives(StageState):
     ) -> None:
         """Mark how a loop is executed: the last mark counts; repeating a mark adds no step."""
         at = self.position(step.tag, axis)
-        self.check_compute(step.tag)
+        if axis.kind != SEQUENTIAL:
+            self.check_compute(step.tag)
         old = self.attr(axis)
         if old.kind is kind:
             return
@@ -295,10 +300,18 @@ class LoopPrimitives(StageState):
 
     def _check_data(self, primitive: str, axis: IterVar) -> None:
         self.position(primitive, axis)
+        self._check_unordered(primitive, axis)
         if axis.kind == "reduce":
             raise ScheduleError(
                 f"{primitive}({axis.name!r}): expected a data axis of {self.name}; its iterations "
                 "all add to one element; rfactor makes a reduction axis a data axis"
+            )
+
+    def _check_unordered(self, primitive: str, axis: IterVar) -> None:
+        if isinstance(axis, IterVar) and axis.kind == SEQUENTIAL:
+            raise ScheduleError(
+                f"{primitive}({axis.name!r}): the rows of {self.name} are computed one after "
+                "another, as each needs those before; it can be split, fused again and unrolled"
             )
 
     def _move_pragmas(self, old: IterVar, new: IterVar) -> None:

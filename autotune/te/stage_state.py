@@ -10,7 +10,7 @@ from autotune.errors import ScheduleError
 from autotune.ir import Expr, ForKind, IterVar
 from autotune.te.relation import Relation
 from autotune.te.step import Step
-from autotune.te.tensor import ComputeOp, Operation
+from autotune.te.tensor import ComputeOp, Operation, ScanOp
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ class StageState:
     means inside loop ``attach_iter`` of ``attach_stage``. ``scope`` is empty where it follows from
     the place. ``alignments`` maps a dimension to its ``(factor, offset)``. ``first_loops`` are the
     loops that it was made with, which those of a factored reduction are in another order than the
-    axes.
+    axes. ``scan`` is the stage of the recurrence in whose loops it is computed, and
+    ``holds_state`` says that it computes rows of that, which it stores there.
     """
 
     __slots__ = (
@@ -69,6 +70,7 @@ class StageState:
         "attach_type",
         "double_buffered",
         "first_loops",
+        "holds_state",
         "is_output",
         "iter_attrs",
         "key",
@@ -77,12 +79,14 @@ class StageState:
         "origin_op",
         "pipeline_stages",
         "relations",
+        "scan",
         "schedule",
         "scope",
         "store_predicate",
     )
 
     attach_stage: StageState | None
+    scan: StageState | None
 
     def __init__(self, schedule: ScheduleOwner, op: Operation, key: str) -> None:
         self.schedule = schedule
@@ -103,6 +107,8 @@ class StageState:
         self.pipeline_stages = 0
         self.store_predicate: Expr | None = None
         self.is_output = False
+        self.scan = None
+        self.holds_state = False
 
     def copied_to(self: StageT, schedule: ScheduleOwner) -> StageT:
         """Return the same stage of a copy of its schedule; it is attached where this one is."""
@@ -121,6 +127,7 @@ class StageState:
         new.pipeline_stages = self.pipeline_stages
         new.store_predicate = self.store_predicate
         new.is_output = self.is_output
+        new.scan, new.holds_state = self.scan, self.holds_state
         return new
 
     @property
@@ -174,13 +181,26 @@ class StageState:
         )
 
     def check_compute(self, primitive: str) -> ComputeOp:
-        """Return the stage's compute; raise if the stage is a placeholder."""
+        """Return the stage's compute; raise if the stage is a placeholder or a scan."""
+        if isinstance(self.op, ScanOp):
+            raise ScheduleError(
+                f"{primitive}: {self.name} is a scan, whose rows its updates compute; expected "
+                f"the stage of one of them, s[{self.op.update[0].name}]"
+            )
         if not isinstance(self.op, ComputeOp):
             raise ScheduleError(
                 f"{primitive}: {self.name} is a placeholder, which computes nothing; expected the "
                 "stage of a compute (cache_read makes one that copies a placeholder)"
             )
         return self.op
+
+    def check_placed(self, primitive: str) -> None:
+        """Raise if a stage computes rows of a scan, which says where they are kept."""
+        if self.scan is not None and self.holds_state:
+            raise ScheduleError(
+                f"{primitive}({self.name}): it computes rows of {self.scan.name}, in whose loop "
+                "it stays, and whose memory it writes; schedule its loops, or what it reads"
+            )
 
     def attached(self) -> list[StageState]:
         """Returns the stages that are computed inside a loop of this one."""

@@ -257,6 +257,15 @@ class SetScope(Step):
 
 
 @dataclass(frozen=True)
+class EnvThreads(Step):
+    """Threads were launched around all that a scan computes; ``extents`` say how many."""
+
+    tag: ClassVar[str] = "env_threads"
+    threads: tuple[str, ...]
+    extents: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class SetStorePredicate(Step):
     """A stage is stored only where a condition, written as text, holds."""
 

@@ -6,12 +6,25 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, cast
 
 from autotune.errors import ExpressionError
-from autotune.ir import Expr, IntImm, IterVar, ProducerLoad, Reduce, Visitor, as_expr, is_int
+from autotune.ir import (
+    Expr,
+    IntImm,
+    IterVar,
+    ProducerLoad,
+    Range,
+    Reduce,
+    Var,
+    Visitor,
+    as_expr,
+    is_int,
+)
 from autotune.te.location import user_line
 
 Extent = int | Expr
 # What a compute says of itself besides its values, such as the workload that it is of.
 Attrs = dict[str, Any]
+# The kind of an axis whose iterations come one after another, as each needs those before it.
+SEQUENTIAL = "sequential"
 # What may stand between the brackets: it is checked when it is read.
 Index = object
 
@@ -286,6 +299,51 @@ class ComputeOp(Operation):
 
 def _plain(extent: Expr) -> Extent:
     return extent.value if isinstance(extent, IntImm) else extent
+
+
+class ScanOp(Operation):
+    """A recurrence: each row of the outputs is computed from rows before it, by `te.scan`.
+
+    Of each output, ``init`` gives the first rows and ``update`` the others; there
+    ``state_placeholder`` stands for the output itself. ``scan_axis`` counts the rows of
+    ``update``. What depends on ``inputs`` is computed with the row that needs it.
+    """
+
+    __slots__ = ("init", "inputs", "scan_axis", "state_placeholder", "update")
+
+    def __init__(
+        self,
+        name: str,
+        tag: str,
+        attrs: Attrs,
+        init: tuple[Tensor, ...],
+        update: tuple[Tensor, ...],
+        state_placeholder: tuple[Tensor, ...],
+        inputs: tuple[Tensor, ...],
+    ) -> None:
+        self.name = name
+        self.tag = tag
+        self.attrs = attrs
+        self.init = init
+        self.update = update
+        self.state_placeholder = state_placeholder
+        self.inputs = inputs
+        first = as_expr(init[0].shape[0])
+        steps = as_expr(update[0].shape[0]) - first
+        self.scan_axis = IterVar(
+            Var(f"{name}.idx", "int32", SEQUENTIAL), Range(first, steps), SEQUENTIAL
+        )
+        self.axis = (self.scan_axis,)
+        self.reduce_axis = ()
+        names = [name] if len(update) == 1 else [f"{name}.v{i}" for i in range(len(update))]
+        self.outputs = tuple(
+            [Tensor(self, i, each.shape, each.dtype, names[i]) for i, each in enumerate(update)]
+        )
+
+    @property
+    def input_tensors(self) -> tuple[Tensor, ...]:
+        """What the rows come from: the first ones, then the others."""
+        return tuple(dict.fromkeys((*self.init, *self.update)))
 
 
 class _Reads(Visitor):

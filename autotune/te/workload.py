@@ -39,7 +39,7 @@ from autotune.ir import (
 )
 from autotune.ir.dtype import FLOAT_LIMIT
 from autotune.te.dag import post_order
-from autotune.te.tensor import ComputeOp, Operation, Tensor
+from autotune.te.tensor import ComputeOp, Operation, ScanOp, Tensor
 
 ASSIGN: dict[type[Expr], str] = {Add: "+=", Max: "max=", Min: "min="}
 CALLED = {Min: "min", Max: "max", FloorDiv: "floordiv", FloorMod: "floormod"}
@@ -68,6 +68,11 @@ def graph_text(ops: Iterable[Operation], simple: bool = False) -> str:
     for op in ops:
         if isinstance(op, ComputeOp):
             lines += compute_lines(op, simple)
+        elif isinstance(op, ScanOp):
+            raise ExpressionError(
+                f"{op.name} is a te.scan, which the auto-scheduler's records cannot name: its "
+                "rows come one after another; schedule it yourself, or by a template"
+            )
         else:
             lines.append(f"{op.name} = PLACEHOLDER {'' if simple else _shape(op)}")
     return "\n".join(lines) + "\n"

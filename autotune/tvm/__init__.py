@@ -75,9 +75,10 @@ _HOMES = {
         for name in (
             "abs", "all", "any", "ceil", "comm_reducer", "compute", "const", "create_schedule",
             "div", "erf", "exp", "floor", "floordiv", "floormod", "if_then_else", "indexdiv",
-            "indexmod", "log", "max", "max_value", "min", "min_value", "placeholder", "popcount",
-            "power", "reduce_axis", "round", "rsqrt", "select", "sigmoid", "size_var", "sqrt",
-            "sum", "tag_scope", "tanh", "thread_axis", "trunc", "truncdiv", "truncmod", "var",
+            "indexmod", "log", "max", "max_value", "min", "min_value", "placeholder",
+            "popcount", "power", "reduce_axis", "round", "rsqrt", "scan", "select", "sigmoid",
+            "size_var", "sqrt", "sum", "tag_scope", "tanh", "thread_axis", "trunc", "truncdiv",
+            "truncmod", "var",
         )
     },
 }  # fmt: skip

@@ -102,8 +102,6 @@ _GONE = {
     "relay.build compiles, graph_executor.GraphModule runs; passes are chosen at compilation": """
         relay.create_executor relay.vm""",
     "use te.compute for the gradient": "te.gradient",
-    "topi.cumsum and topi.cumprod are prefixes; write others as an autotune.SourceKernel": """
-        te.scan""",
     "relay.transform.ToMixedPrecision takes 16-bit floats; integers are those of the model": """
         relay.quantize""",
     "tvm.arith.Analyzer().simplify(expr) simplifies": """

@@ -18,7 +18,7 @@ from autotune.ir import (
     Select,
     Var,
 )
-from autotune.te import ComputeOp
+from autotune.te import ComputeOp, ScanOp
 
 BINARY = {
     "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide,
@@ -62,11 +62,30 @@ class _Evaluator:
         self.bound = {}
 
     def tensor(self, tensor):
+        if tensor not in self.known and isinstance(tensor.op, ScanOp):
+            self.known.update(zip(tensor.op.outputs, self.scan(tensor.op), strict=True))
         if tensor not in self.known:
             assert isinstance(tensor.op, ComputeOp), f"no value for {tensor}"
             for name, value in zip(tensor.op.outputs, self.compute(tensor.op), strict=True):
                 self.known[name] = value.astype(name.dtype)
         return self.known[tensor]
+
+    def scan(self, op):
+        """Evaluate a recurrence row by row, each time with all rows so far."""
+        for read in (*op.init, *op.inputs):
+            self.tensor(read)
+        states = [np.zeros(each.shape, each.dtype) for each in op.outputs]
+        first = op.init[0].shape[0]
+        for state, init in zip(states, op.init, strict=True):
+            state[:first] = self.known[init]
+        for row in range(first, op.outputs[0].shape[0]):
+            step = _Evaluator(
+                {**self.known, **dict(zip(op.state_placeholder, states, strict=True))}
+            )
+            rows = [step.tensor(update)[row] for update in op.update]
+            for state, values in zip(states, rows, strict=True):
+                state[row] = values
+        return states
 
     def compute(self, op):
         """Evaluate over a grid that has a dimension for each axis, reductions last."""

@@ -14,7 +14,7 @@ from autotune.errors import ExpressionError
 from autotune.te.dag import post_order
 from autotune.te.reduction import NUMBERED
 from autotune.te.schedule import Schedule
-from autotune.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
+from autotune.te.tensor import ComputeOp, Operation, PlaceholderOp, ScanOp, Tensor
 from autotune.te.workload import digest, graph_text
 
 # A line of the text that is longer is cut: this much of its head and of its tail stay.
@@ -34,8 +34,8 @@ class ComputeGraph:
             _check_loops(self.ops)
             return
         self.tensors = _check(compute)
+        _check_loops(post_order(each.op for each in self.tensors))
         self.ops = tuple(post_order(outputs_of(self.tensors)))
-        _check_loops(self.ops)
         unread = [each.name for each in self.tensors if each.op not in self.ops]
         if unread:
             raise ExpressionError(
@@ -96,7 +96,7 @@ def _check(tensors: object) -> tuple[Tensor, ...]:
                 "ComputeDAG: expected a list of te tensors (inputs and outputs), or a te "
                 f"schedule, got {each!r}"
             )
-    if not any(isinstance(each.op, ComputeOp) for each in given):
+    if all(isinstance(each.op, PlaceholderOp) for each in given):
         raise ExpressionError(
             "ComputeDAG: expected at least one computed tensor among the inputs and outputs, "
             f"got {[each.name for each in given]}"
@@ -107,6 +107,11 @@ def _check(tensors: object) -> tuple[Tensor, ...]:
 def _check_loops(ops: Iterable[Operation]) -> None:
     """Refuse an operation two of whose loops were given one name: records print loops by name."""
     for op in ops:
+        if isinstance(op, ScanOp):
+            raise ExpressionError(
+                f"ComputeDAG: {op.name} is a te.scan, whose rows are computed one after another; "
+                "the auto-scheduler has no rules for it: schedule it yourself, or by a template"
+            )
         twice = [each.name for each in op.reduce_axis if each.var.axis == NUMBERED]
         if twice:
             raise ExpressionError(

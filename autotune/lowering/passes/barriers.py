@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import Affine, AtomKind
-from autotune.ir.expr import EQ, LT, Expr, IntImm, Load, Ramp, Var
+from autotune.ir.expr import EQ, LT, And, Expr, IntImm, Load, Ramp, Var
 from autotune.ir.interval import Bound
 from autotune.ir.stmt import (
     Allocate,
@@ -101,6 +101,7 @@ def insert_barriers(stmt: Stmt, draft: Draft) -> Stmt:
     """Puts barriers where, and only where, threads of a block would race for memory."""
     block = [thread for thread in draft.threads if thread.tag.startswith("threadIdx")]
     common = {buffer for buffer in written_buffers(stmt) if buffer.scope != "local"}
+    common -= draft.private
     if not block or not common:
         return stmt
     return _Planner(draft, block, common).visit(stmt)[0]
@@ -326,8 +327,11 @@ class _Planner:
 
 
 def _limit(cond: Expr) -> dict[Var, int]:
-    """Return the upper bound of a variable, of a condition that is just such a bound."""
+    """Return the upper bounds of variables that a condition is, or the conjunction of."""
     match cond:
+        case And(a, b):
+            first, second = _limit(a), _limit(b)
+            return {**first, **{var: min(n, first.get(var, n)) for var, n in second.items()}}
         case LT(Var() as var, IntImm(value)):
             return {var: value - 1}
         case EQ(Var() as var, IntImm(value)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from autotune.ir.expr import Expr, Var
@@ -30,6 +30,7 @@ class Draft:
         grid: extents of the axes of blocks, by tag.
         vthreads: how many virtual threads there were.
         limits: of the device; None where they are not checked.
+        private: global buffers of which each thread reads only what it wrote itself.
         slots: which slot an index of a pipelined buffer is in; the pass that makes pipelines
             tells the one that places barriers.
         kernel: launch, parameters and memory, as the pass `describe` has found them.
@@ -44,5 +45,6 @@ class Draft:
     grid: Mapping[str, int | Expr] = field(default_factory=dict)
     vthreads: int = 1
     limits: Limits | None = None
+    private: Set[Buffer] = frozenset()
     slots: Slots = field(default_factory=dict)
     kernel: LoweredKernel | None = None

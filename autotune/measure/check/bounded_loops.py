@@ -21,7 +21,7 @@ from autotune.measure.check.bounded_expr import Bounded, BoundedWriter
 from autotune.measure.check.bounded_reduction import ReductionState, state_of
 from autotune.measure.check.bounded_text import C_TYPES, HELPERS, memory_type
 from autotune.measure.check.rounding import LARGEST, SHORT
-from autotune.te import ComputeOp, Tensor, post_order
+from autotune.te import ComputeOp, ScanOp, Tensor, post_order
 
 # Elements of the two innermost axes whose reductions go on together: they fit the first cache.
 _WIDTH, _HEIGHT = 64, 8
@@ -69,7 +69,14 @@ def bounded_kernel(tensors: Sequence[Tensor], sums: str | None = None) -> Bounde
     for tensor in tensors:
         if not isinstance(tensor.op, ComputeOp):
             loops.add_input(tensor)
-    for op in post_order(t.op for t in tensors):
+    order = post_order(t.op for t in tensors)
+    for op in order:
+        if isinstance(op, ScanOp):
+            raise MeasureError(
+                f"{op.name} is a te.scan, of which there is no reference; compare results with "
+                "your own, e.g. in numpy"
+            )
+    for op in order:
         if isinstance(op, ComputeOp):
             loops.add(op)
         elif op.outputs[0] not in loops.stored:

@@ -1,5 +1,5 @@
 """TVM's `te.tensor`."""
 
-from autotune.te import ComputeOp, Operation, PlaceholderOp, Tensor, TensorSlice
+from autotune.te import ComputeOp, Operation, PlaceholderOp, ScanOp, Tensor, TensorSlice
 
-__all__ = ["ComputeOp", "Operation", "PlaceholderOp", "Tensor", "TensorSlice"]
+__all__ = ["ComputeOp", "Operation", "PlaceholderOp", "ScanOp", "Tensor", "TensorSlice"]
