@@ -154,12 +154,13 @@ from tvm import relax
 from tvm.autotvm.measure.local_executor import LocalExecutor
 from tvm.contrib import cblas
 from tvm.relay.frontend import from_keras
+from tvm.relay.op.contrib.cutlass import partition_for_cutlass
 
 for use in (
     lambda: micro.Session(), lambda: vta.get_env(), lambda: relax.build, lambda: LocalExecutor(1),
     lambda: cblas.matmul(1), lambda: from_keras(1), lambda: nnvm.testing.resnet,
     lambda: isinstance(1, LocalExecutor), lambda: issubclass(int, LocalExecutor),
-    lambda: LocalExecutor[0],
+    lambda: LocalExecutor[0], lambda: partition_for_cutlass(1),
 ):
     try:
         use()
@@ -208,7 +209,7 @@ def test_an_import_in_a_try_fails_so_that_a_script_takes_its_other_way(tmp_path)
 def test_an_unchanged_script_may_import_what_is_not_here_until_it_uses_it(tmp_path):
     (tmp_path / "script.py").write_text(UNUSED)
     said = run_python("-m", "autotune.tvm", tmp_path / "script.py").stdout.splitlines()
-    assert len(said) == 11
+    assert len(said) == 12
     assert said[2] == f"autotune.tvm.relax is not here: {GONE['autotune.tvm.relax']}"
     assert all(" is not here: " in line for line in said)
     assert "export the model to ONNX" in said[5]

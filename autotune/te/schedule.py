@@ -8,6 +8,7 @@ from typing import Any, cast, overload
 from autotune.errors import ScheduleError
 from autotune.ir import IterVar
 from autotune.te.dag import dag_text, post_order
+from autotune.te.group import StageGroup, group_of
 from autotune.te.reindex import VIEW, Groups, groups_text, make_reindex
 from autotune.te.rewrite import (
     PERMUTED,
@@ -253,6 +254,23 @@ class Schedule:
         self._place_beside(factor, stage)
         outputs = list(factored.factor_op.outputs)
         return outputs if len(outputs) > 1 else outputs[0]
+
+    def create_group(
+        self, outputs: Outputs, inputs: Outputs, include_inputs: bool = False
+    ) -> StageGroup:
+        """Return the stages that compute some tensors from others, to be moved together.
+
+        for i: B[i] = A[i] + 1  ->  for i:                 # create_group(C, A)
+        for i: C[i] = B[i] * 2        B[i] = A[i] + 1      #   .compute_at(s[D], i)
+        for i: D[i] = C[i] - 3        C[i] = B[i] * 2
+                                      D[i] = C[i] - 3
+
+        The group is no stage of its own: each of its primitives is one of every stage in it.
+        """
+        ends, begins = (
+            [self[place].op for place in _listed(places)] for places in (outputs, inputs)
+        )
+        return group_of(self.stages, ends, begins, include_inputs)
 
     def normalize(self) -> Schedule:
         """Return a copy in which inlined stages are substituted in the bodies that read them."""

@@ -68,6 +68,8 @@ _GONE = {
         contrib.tedd container ir.base ir.save_json runtime.Object runtime.vm script
         te.create_prim_func tir.Block tir.BufferLoad tir.BufferStore tir.For tir.PrimFunc
         tir.Schedule tir.StringImm tir.schedule tir.stmt_functor""",
+    "relay.build compiles each operator itself, and hands no part of a network to a library": """
+        relay.op.contrib""",
     "there is no registry of functions; import what you need": "get_global_func",
     "ready templates are in autotune.templates, operators in autotune.topi": """
         topi.arm_cpu topi.bifrost topi.hls topi.intel_graphics topi.mali topi.rocm""",

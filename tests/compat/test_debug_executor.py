@@ -31,6 +31,12 @@ def test_a_run_prints_the_time_of_each_kernel(library, capsys):
     np.testing.assert_allclose(module.get_output(0).numpy(), np.full((2, 3), 1 / 3), rtol=1e-6)
 
 
+def test_the_source_of_a_library_is_that_of_its_kernels(library):
+    kernels = [each.get_source() for each in library.imported_modules]
+    assert library.get_source() == "\n".join(kernels)
+    assert len(kernels) > 1
+
+
 def test_a_library_makes_a_debug_executor_as_in_later_versions(library):
     device = tvm.cpu()
     made = library["debug_create"]("default", device)

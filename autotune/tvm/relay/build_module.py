@@ -79,6 +79,14 @@ class GraphExecutorFactoryModule(Elsewhere):
         """The kernels, with `get_source`."""
         return [DeviceModule(module.kernel, self.target) for module in self.network.modules]
 
+    def get_source(self, fmt: str = "") -> str:
+        """Return the text of all kernels, in C or CUDA.
+
+        Raises:
+            GraphError: a form is asked for that the kernels do not have.
+        """
+        return "\n".join(each.get_source(fmt) for each in self.imported_modules)
+
     def get_graph_json(self) -> str:
         """Return the order of kernels as JSON, for readers; it is not what is executed."""
         plan = self.network.plan
