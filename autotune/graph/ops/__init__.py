@@ -89,7 +89,7 @@ from autotune.graph.ops.quantised_layers import QuantisedConv2d, QuantisedDense,
 from autotune.graph.ops.quantised_pool import QuantisedGlobalAvgPool2d
 from autotune.graph.ops.reduce import Argmax, Argmin, Max, Mean, Min, Prod, Reduction, Sum
 from autotune.graph.ops.requantise import Requantised
-from autotune.graph.ops.scan import Cumsum
+from autotune.graph.ops.scan import Cumprod, Cumsum
 from autotune.graph.ops.shape import (
     BatchFlatten,
     Concatenate,
@@ -135,6 +135,7 @@ __all__ = [
     "Copy",
     "Cos",
     "Cosh",
+    "Cumprod",
     "Cumsum",
     "Dense",
     "Dequantize",

@@ -1,4 +1,4 @@
-"""Cumulative sums."""
+"""Cumulative sums and products."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from autotune import te, topi
 from autotune.graph.operator import Operator, Pattern
 from autotune.graph.ops.sums import sums_of
 from autotune.graph.types import Array, TensorType
-from autotune.ir import Expr
+from autotune.ir import Expr, IterVar
 from autotune.te.tensor import Tensor
+
+_TIMES = te.comm_reducer(lambda x, y: x * y, lambda t: te.const(1, t), name="prod")
 
 
 @dataclass(frozen=True)
-class Cumsum(Operator):
-    """Sums of the first 1, 2, ... elements along an axis."""
+class _Prefixes(Operator):
+    """What the first 1, 2, ... elements along an axis combine to."""
 
-    name: ClassVar[str] = "cumsum"
+    neutral: ClassVar[int]
     pattern: ClassVar[Pattern] = Pattern.OPAQUE
     along: int = -1
 
@@ -33,17 +35,27 @@ class Cumsum(Operator):
             self.refuse("data", "numbers", data)
         return data
 
-    def compute(self, *inputs: Tensor) -> Tensor:
-        """Add up pieces of about the root of the extent, their sums, and both.
+    @staticmethod
+    def reduced(values: Expr, axis: IterVar) -> Expr:
+        """Return what all values along an axis of a reduction combine to."""
+        raise NotImplementedError
 
-        To add up all elements before each one would take the square of the extent.
+    @staticmethod
+    def combined(a: Expr, b: Expr) -> Expr:
+        """Return what two values combine to."""
+        raise NotImplementedError
+
+    def compute(self, *inputs: Tensor) -> Tensor:
+        """Combine pieces of about the root of the extent, their results, and both.
+
+        To combine all elements before each one would take the square of the extent.
         """
         (x,) = inputs
         shape, at = TensorType.of(x).shape, self.axis(self.along, len(x.shape), "along")
         extent, kind = shape[at], sums_of(x.dtype)
         piece = max(1, math.isqrt(extent))
         pieces = -(-extent // piece)
-        zero, outside = te.const(0, kind), (shape[:at], shape[at + 1 :])
+        neutral, outside = te.const(self.neutral, kind), (shape[:at], shape[at + 1 :])
         inner, before = te.reduce_axis((0, piece), "k"), te.reduce_axis((0, pieces), "p")
         rank = len(shape)
 
@@ -51,32 +63,77 @@ class Cumsum(Operator):
             where = i[at] * piece + inner.var
             element = x(*i[:at], where, *i[at + 2 :]).astype(kind)
             # Nothing is read beyond the last element.
-            known = te.if_then_else(te.all(inner.var <= i[at + 1], where < extent), element, zero)
-            return te.sum(known, axis=inner)
+            is_within = te.all(inner.var <= i[at + 1], where < extent)
+            known = te.if_then_else(is_within, element, neutral)
+            return self.reduced(known, inner)
 
         sums = te.compute((*outside[0], pieces, piece, *outside[1]), within, "T_within")
 
         def earlier(*i: Expr) -> Expr:
             whole = sums(*i[:at], before.var, piece - 1, *i[at + 1 :])
-            return te.sum(te.Select(before.var < i[at], whole, zero), axis=before)
+            return self.reduced(te.Select(before.var < i[at], whole, neutral), before)
 
         ahead = te.compute((*outside[0], pieces, *outside[1]), earlier, "T_before")
 
         def both(*i: Expr) -> Expr:
             number, place = te.indexdiv(i[at], piece), te.indexmod(i[at], piece)
             rest = i[at + 1 :]
-            total: Expr = ahead(*i[:at], number, *rest) + sums(*i[:at], number, place, *rest)
+            earlier_ones = ahead(*i[:at], number, *rest)
+            total = self.combined(earlier_ones, sums(*i[:at], number, place, *rest))
             return total.astype(x.dtype)
 
         names = topi.utils.axis_names(rank)
-        result: Tensor = te.compute(shape, both, "T_cumsum", varargs_names=names)
+        result: Tensor = te.compute(shape, both, f"T_{self.name}", varargs_names=names)
         return result
+
+    def flop(self, *types: TensorType) -> float:
+        """Return one operation for each element."""
+        return float(types[0].size)
+
+
+@dataclass(frozen=True)
+class Cumsum(_Prefixes):
+    """Sums of the first 1, 2, ... elements along an axis."""
+
+    name: ClassVar[str] = "cumsum"
+    neutral: ClassVar[int] = 0
+
+    @staticmethod
+    def reduced(values: Expr, axis: IterVar) -> Expr:
+        """Return the sum."""
+        total: Expr = te.sum(values, axis=axis)
+        return total
+
+    @staticmethod
+    def combined(a: Expr, b: Expr) -> Expr:
+        """Return the sum of two."""
+        return a + b
 
     def reference(self, *inputs: Array) -> Array:
         """Add up."""
         (x,) = inputs
         return np.cumsum(x, axis=self.along, dtype=x.dtype)
 
-    def flop(self, *types: TensorType) -> float:
-        """Return one operation for each element."""
-        return float(types[0].size)
+
+@dataclass(frozen=True)
+class Cumprod(_Prefixes):
+    """Products of the first 1, 2, ... elements along an axis."""
+
+    name: ClassVar[str] = "cumprod"
+    neutral: ClassVar[int] = 1
+
+    @staticmethod
+    def reduced(values: Expr, axis: IterVar) -> Expr:
+        """Return the product."""
+        product: Expr = _TIMES(values, axis=axis)
+        return product
+
+    @staticmethod
+    def combined(a: Expr, b: Expr) -> Expr:
+        """Return the product of two."""
+        return a * b
+
+    def reference(self, *inputs: Array) -> Array:
+        """Multiply."""
+        (x,) = inputs
+        return np.cumprod(x, axis=self.along, dtype=x.dtype)

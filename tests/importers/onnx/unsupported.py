@@ -9,11 +9,8 @@ _NAMES = {
         bernoulli_seed_expanded bitcast_float32_to_int32 bitcast_int32_to_float32
         bitcast_float64_to_int64 bitcast_int64_to_float64 bitcast_uint32_to_int32
         bitcast_2d_float32_to_int32 bitcast_int8_to_uint8 bitcast_scalar_float32_to_int32
-        bitcast_uint16_to_int16 bitcast_bool_to_uint8 col2im col2im_strides col2im_pads
-        col2im_dilations col2im_5d
-        cumprod_1d cumprod_1d_exclusive cumprod_1d_reverse cumprod_1d_reverse_exclusive
-        cumprod_2d_axis_0 cumprod_2d_axis_1 cumprod_2d_negative_axis cumprod_2d_int32
-        cumprod_1d_int32_exclusive basic_deform_conv_with_padding
+        bitcast_uint16_to_int16 bitcast_bool_to_uint8
+        basic_deform_conv_with_padding
         basic_deform_conv_without_padding deform_conv_with_mask_bias
         deform_conv_with_multiple_offset_groups det_2d det_nd
         image_decoder_decode_jpeg_rgb
@@ -21,7 +18,7 @@ _NAMES = {
         image_decoder_decode_jpeg2k_rgb image_decoder_decode_bmp_rgb
         image_decoder_decode_png_rgb image_decoder_decode_tiff_rgb image_decoder_decode_webp_rgb
         image_decoder_decode_pnm_rgb maxunpool_export_without_output_shape
-        maxunpool_export_with_output_shape melweightmatrix nonmaxsuppression_suppress_by_IOU
+        maxunpool_export_with_output_shape nonmaxsuppression_suppress_by_IOU
         nonmaxsuppression_suppress_by_IOU_and_scores nonmaxsuppression_flipped_coordinates
         nonmaxsuppression_limit_output_size nonmaxsuppression_single_box
         nonmaxsuppression_identical_boxes nonmaxsuppression_center_point_box_format
@@ -31,7 +28,6 @@ _NAMES = {
         optional_has_element_empty_no_input_tensor_input
         optional_has_element_empty_no_input_name_optional_input
         optional_has_element_empty_no_input_optional_input
-        tensorscatter tensorscatter_circular tensorscatter_3d
         tfidfvectorizer_tf_only_bigrams_skip0 tfidfvectorizer_tf_batch_onlybigrams_skip0
         tfidfvectorizer_tf_onlybigrams_levelempty tfidfvectorizer_tf_onlybigrams_skip5
         tfidfvectorizer_tf_batch_onlybigrams_skip5 tfidfvectorizer_tf_uniandbigrams_skip5

@@ -484,6 +484,7 @@ REDUCTIONS = {
     "variance": lambda x: (x.var(1), x.var(unbiased=False), x.std(-1, keepdim=True)),
     "truth": lambda x: ((x > 1).any(1), (x > -9).all(), (x > 0).any()),
     "cumsum": lambda x: x.cumsum(1),
+    "cumprod": lambda x: x.cumprod(2),
     "logsumexp": lambda x: x.logsumexp((1, 2)),
     "sum of truth values": lambda x: (x > 0).sum(1),
 }

@@ -10,6 +10,7 @@ import numpy as np
 
 from autotune.graph import Value, ops
 from autotune.importers.onnx.call import Call, Converter
+from autotune.importers.onnx.shape_rules import of_some_size
 
 Sides = tuple[tuple[int, int], ...]
 
@@ -128,16 +129,52 @@ def _transposed(call: Call) -> Value:
         call.refuse(f"images must have 1 to 3 dimensions, got {x.type}")
     groups = call.attribute("group", 1)
     spread = _Spread.of(call, x.shape[2:], weight.shape[2:])
+    return with_bias(call, _spread(call, x, weight, spread, groups), 2)
+
+
+def _spread(call: Call, x: Value, weight: Value, spread: _Spread, groups: int) -> Value:
+    """Spread images of any number of dimensions."""
+    dims = x.type.ndim - 2
     if dims == 1:
         rows = call.reshape(x, (*x.shape[:2], 1, x.shape[2]))
         filters = call.reshape(weight, (*weight.shape[:2], 1, weight.shape[2]))
         out = _grouped(call, rows, filters, spread.with_row(), groups)
-        out = call.reshape(out, (*out.shape[:2], out.shape[3]))
-    elif dims == 2:
-        out = _grouped(call, x, weight, spread, groups)
-    else:
-        out = _dilated(call, x, weight, spread, groups)
-    return with_bias(call, out, 2)
+        return call.reshape(out, (*out.shape[:2], out.shape[3]))
+    if dims == 2:
+        return _grouped(call, x, weight, spread, groups)
+    return _dilated(call, x, weight, spread, groups)
+
+
+def _image_of_columns(call: Call) -> Value:
+    """Add up columns where the blocks that they are lie in the image.
+
+    That is to spread an image of blocks by filters of a single one, one for each place in a block.
+    """
+    columns, image, block = call.value(0), call.whole(1, "image_shape"), call.whole(2, "blocks")
+    dims = len(image)
+    if dims not in (1, 2, 3):
+        call.refuse(f"images must have 1 to 3 dimensions, got {image}")
+    strides, dilations = call.ints("strides") or (1,) * dims, call.ints("dilations") or (1,) * dims
+    pads = call.ints("pads") or (0,) * (2 * dims)
+    spare = [
+        n + a + b - (k - 1) * d - 1
+        for n, a, b, k, d in zip(image, pads[:dims], pads[dims:], block, dilations, strict=True)
+    ]
+    counts = [n // s + 1 for n, s in zip(spare, strides, strict=True)]
+    size, (batch, rows, number) = math.prod(block), columns.shape
+    if min(spare) < 0 or math.prod(counts) != number or rows % size:
+        call.refuse(
+            f"expected columns of {size} numbers for each channel, for {counts} blocks, got "
+            f"{columns.type}"
+        )
+    channels = rows // size
+    of_some_size(call, [rows, size])
+    places = np.eye(size, dtype=columns.dtype).reshape(size, 1, *block)
+    filters = call.as_value(np.tile(places, (channels, *[1] * (dims + 1))))
+    more = tuple([n % s for n, s in zip(spare, strides, strict=True)])
+    sides = tuple(zip(pads[:dims], pads[dims:], strict=True))
+    blocks = call.reshape(columns, (batch, rows, *counts))
+    return _spread(call, blocks, filters, _Spread(strides, dilations, sides, more), channels)
 
 
 @dataclass(frozen=True)
@@ -234,4 +271,8 @@ def _flipped(call: Call, x: Value, axis: int) -> Value:
     return call.apply(ops.Take(axis), x, order)
 
 
-CONVERTERS: dict[str, Converter] = {"Conv": _convolution, "ConvTranspose": _transposed}
+CONVERTERS: dict[str, Converter] = {
+    "Conv": _convolution,
+    "ConvTranspose": _transposed,
+    "Col2Im": _image_of_columns,
+}

@@ -9,6 +9,7 @@ import numpy as np
 from autotune.graph import Array, Value, ops
 from autotune.importers.onnx.call import Call, Converter
 from autotune.importers.onnx.shape_rules import of_some_size
+from autotune.importers.onnx.tensors import dtype_of
 
 
 def _matrix(call: Call, points: int, rows: int, columns: int, inverse: bool) -> Array:
@@ -109,4 +110,32 @@ def _short_time(call: Call) -> Value:
     return call.reshape(moved, (batch, frames, wanted, 2))
 
 
-CONVERTERS: dict[str, Converter] = {"DFT": _transform, "STFT": _short_time}
+def _mel_filters(call: Call) -> Value:
+    """Return [frequencies, bands]: triangles between the edges of bands, even on the mel scale.
+
+    The edges are rounded down to frequencies of the transform. A rising side without length has
+    its top alone, a falling one nothing.
+    """
+    numbers = [float(call.known(i, "a parameter").reshape(-1)[0]) for i in range(5)]
+    bands, points, rate = map(int, numbers[:3])
+    low, high = [2595 * math.log10(1 + edge / 700) for edge in numbers[3:]]
+    of_some_size(call, [points // 2 + 1, bands])
+    mels = np.arange(bands + 2) * (high - low) / (bands + 2) + low
+    hertz = 700 * (10 ** (mels / 2595) - 1)
+    begin, top, end = (
+        ((points + 1) * hertz // rate).astype("int64")[i : bands + i] for i in range(3)
+    )
+    at = np.arange(points // 2 + 1)[:, None]
+    rising = np.where(begin == top, 1.0, (at - begin) / np.maximum(top - begin, 1))
+    falling = (end - at) / np.maximum(end - top, 1)
+    filters = np.where((at >= begin) & (at <= top), rising, 0.0)
+    filters = np.where((at >= top) & (at < end), falling, filters)
+    dtype = dtype_of(call.attribute("output_datatype", 1), call.node.label)
+    return call.cast(call.as_value(filters.astype("float64")), dtype)
+
+
+CONVERTERS: dict[str, Converter] = {
+    "DFT": _transform,
+    "MelWeightMatrix": _mel_filters,
+    "STFT": _short_time,
+}

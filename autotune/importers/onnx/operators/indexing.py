@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -258,8 +259,42 @@ def _compress(call: Call) -> Value:
     return taken(call, data, call.as_value(kept), call.axis(axis, data.type.ndim))
 
 
-def _cumulative(call: Call) -> Value:
-    """Add up along an axis, from its end with ``reverse``; without the own with ``exclusive``."""
+def _scatter_rows(call: Call) -> Value:
+    """Write rows into a cache, from an index on that each batch has; a ring begins again."""
+    cache, rows = call.value(0), call.value(1)
+    axis = call.axis(call.attribute("axis", -2), cache.type.ndim)
+    extent, count = cache.shape[axis], rows.shape[axis]
+    of_some_size(call, [extent])
+    ndim = cache.type.ndim
+    own = np.arange(extent, dtype="int32").reshape([-1 if i == axis else 1 for i in range(ndim)])
+    number = call.as_value(own)
+    if call.has(2):
+        begin = call.cast(call.value(2), "int32")
+        begin = call.reshape(begin, (cache.shape[0], *[1] * (ndim - 1)))
+        number = call.apply(ops.Subtract(), number, begin)
+    if call.attribute("mode", "linear") == "circular":
+        number = call.binary(ops.FloorMod, number, extent)
+    inside = call.apply(
+        ops.LogicalAnd(),
+        call.binary(ops.GreaterEqual, number, 0),
+        call.binary(ops.Less, number, count),
+    )
+    place = call.apply(ops.Clip(0, count - 1), number)
+    strides = _strides(rows.shape)
+    place = call.binary(ops.Multiply, place, strides[axis])
+    others = _own_places(call, rows.shape, strides, (axis,))
+    place = place if others is None else call.apply(ops.Add(), place, others)
+    flat = call.reshape(rows, (rows.type.size,))
+    written = call.apply(ops.Take(0), flat, call.broadcast(place, cache.shape))
+    return chosen(call, inside, written, cache)
+
+
+def _cumulative(call: Call, of: type[ops.Cumsum] | type[ops.Cumprod] = ops.Cumsum) -> Value:
+    """Add up, or multiply, along an axis.
+
+    With ``reverse`` it begins at the end of the axis, with ``exclusive`` the own element is not
+    counted.
+    """
     x = call.value(0)
     axis = call.axis(call.whole(1, "axis")[0], x.type.ndim)
     extent = x.shape[axis]
@@ -271,9 +306,9 @@ def _cumulative(call: Call) -> Value:
     if call.attribute("exclusive", 0):
         pairs = [(0, 0)] * x.type.ndim
         pairs[axis] = (1, 0)
-        wide = call.apply(ops.Pad(tuple(pairs)), x)
+        wide = call.apply(ops.Pad(tuple(pairs), float(of.neutral)), x)
         x = call.apply(ops.StridedSlice((0,) * (axis + 1), (*x.shape[:axis], extent)), wide)
-    total = call.apply(ops.Cumsum(axis), x)
+    total = call.apply(of(axis), x)
     return call.apply(ops.Take(axis), total, back) if reverse else total
 
 
@@ -287,6 +322,8 @@ CONVERTERS: dict[str, Converter] = {
     "OneHot": _one_hot,
     "Compress": _compress,
     "CumSum": _cumulative,
+    "TensorScatter": _scatter_rows,
+    "CumProd": partial(_cumulative, of=ops.Cumprod),
     "RoiAlign": _roi_align,
     "ReverseSequence": _reverse_sequence,
 }

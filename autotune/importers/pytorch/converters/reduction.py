@@ -93,11 +93,12 @@ def variance(
     return result
 
 
-@converts("cumsum")
-def cumulative_sum(call: Call, x: Value, dim: int, *_: object) -> Value:
-    """Add up along an axis."""
+@converts("cumsum", "cumprod")
+def cumulative(call: Call, x: Value, dim: int, *_: object) -> Value:
+    """Add up, or multiply, along an axis."""
     x = call.cast(x, call.type.dtype)
-    return call.apply(ops.Cumsum(dim), x) if x.shape else x
+    of = ops.Cumprod if "cumprod" in call.name else ops.Cumsum
+    return call.apply(of(dim), x) if x.shape else x
 
 
 @converts("logsumexp")
