@@ -80,11 +80,28 @@ def in_both_layouts(*tensors: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
 
 
 def matmul_rivals(tensors: list[Any]) -> Named:
-    """Yield cuBLAS, which picks by rule."""
+    """Yield cuBLAS and cuBLASLt, which pick by rule."""
     import torch
 
     set_up(torch)
-    yield "cuBLAS", lambda: torch.matmul(tensors[0], tensors[1], out=tensors[2])
+    run = partial(torch.matmul, tensors[0], tensors[1], out=tensors[2])
+    yield "cuBLAS", run
+    yield "cuBLASLt", by_cublaslt(run)
+
+
+def by_cublaslt(run: Callable[[], Any]) -> Callable[[], Any]:
+    """Return a function that does the same with cuBLASLt, whose rules for few rows are better."""
+    import torch
+
+    def call() -> Any:
+        before = torch.backends.cuda.preferred_blas_library()
+        torch.backends.cuda.preferred_blas_library("cublaslt")
+        try:
+            return run()
+        finally:
+            torch.backends.cuda.preferred_blas_library(before)
+
+    return call
 
 
 def padded_matmul_rivals(tensors: list[Any]) -> Named:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from benchmarks.rivals import Named, set_up
+from benchmarks.rivals import Named, by_cublaslt, set_up
 from benchmarks.unseen.layer import PLAIN, After, Arrays, Layer, Way
 
 
@@ -47,7 +47,9 @@ class Product:
             halves = a.half(), b.half()
             yield "cuBLAS float16", lambda: torch.matmul(*halves)
             return
-        yield "PyTorch", lambda: after(torch.matmul(a, b), rest, (-1,))
+        plain = partial(self._plain, a, b, rest)
+        yield "PyTorch", plain
+        yield "PyTorch, cuBLASLt", by_cublaslt(plain)
         if after.alpha != 1 and a.dim() == b.dim() == 3:
             scaled = partial(torch.baddbmm, a.new_empty(()), a, b, beta=0, alpha=after.alpha)
             others = replace(after, alpha=1.0)
@@ -59,6 +61,11 @@ class Product:
         if after in (After(True, activation="relu"), After(True, activation="gelu")):
             gelu = after.activation == "gelu"  # by tanh, which ours is not
             yield "cuBLASLt", lambda: torch._addmm_activation(rest[0], a, b, use_gelu=gelu)
+
+    def _plain(self, a: Any, b: Any, rest: Arrays) -> Any:
+        import torch
+
+        return self.after(torch.matmul(a, b), rest, (-1,))
 
     def layer(self) -> Layer:
         """Return the layer with the templates that compute it."""
