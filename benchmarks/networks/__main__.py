@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -36,11 +36,11 @@ from autotune.network import (
     tune_network,
 )
 from autotune.network.choice import by_rule
-from autotune.network.compile import simplify_graph
 from autotune.target import Target
 from autotune.tvm.relay import testing
 from benchmarks.networks.torch_graph import TorchGraph
 from benchmarks.networks.torch_inductor import compiled
+from benchmarks.networks.torch_rivals import first_of, frozen, input_of, rivals_on_gpu
 from benchmarks.rivals import set_up
 from benchmarks.turns import alone, in_turns, in_words, torch_sampler
 
@@ -70,12 +70,6 @@ def bound(name: str, seed: int = 0, batch: int = 1, dtype: str = "float32") -> G
         drawn[key] = array.astype(dtype)
     graph: Graph = module["main"].graph.bind(drawn)
     return graph
-
-
-def input_of(graph: Graph) -> np.ndarray[Any, Any]:
-    """Return numbers for the network's input."""
-    data = np.random.default_rng(1).normal(size=graph.inputs[0].shape)
-    return data.astype(graph.inputs[0].dtype)
 
 
 def exact_of(graph: Graph, torch: Any) -> np.ndarray[Any, Any]:
@@ -156,8 +150,8 @@ def _time_on_cpu(
         peer = TorchGraph(graph, torch, torch.float32, channels_last=last)
         tensor, layout = peer.tensor(input_of(graph)), "channels_last" if last else "NCHW"
         runs[f"torch, {layout}"] = partial(peer, tensor)
-        runs[f"torch, {layout}, frozen"] = partial(_optimised(peer, tensor, torch), tensor)
-        first = partial(_first_of, peer)
+        runs[f"torch, {layout}, frozen"] = partial(frozen(peer, tensor, torch), tensor)
+        first = partial(first_of, peer)
         runs[f"torch, {layout}, compiled"] = compiled(torch, first, tensor)
     wall: dict[str, list[float]] = {key: [] for key in runs}
     cpu: dict[str, list[float]] = {key: [] for key in runs}
@@ -173,21 +167,6 @@ def _time_on_cpu(
             f"{head} {key:26} wall {statistics.median(wall[key]) * 1e3:8.2f} ms (least "
             f"{min(wall[key]) * 1e3:.2f}), CPU {statistics.median(cpu[key]) * 1e3:8.2f} ms"
         )
-
-
-def _first_of(peer: TorchGraph, x: Any) -> Any:
-    return peer(x)[0]
-
-
-def _optimised(peer: TorchGraph, tensor: Any, torch: Any) -> Any:
-    """Return PyTorch's network after its own optimisations for inference: folds and fusions."""
-
-    class Module(torch.nn.Module):  # type: ignore[name-defined, misc]
-        def forward(self, x: Any) -> Any:
-            return _first_of(peer, x)
-
-    traced = torch.jit.trace(Module().eval(), tensor)
-    return torch.jit.optimize_for_inference(torch.jit.freeze(traced))
 
 
 # Runs in one sample on a GPU.
@@ -206,7 +185,7 @@ def _time_on_gpu(
             sampler = one.program.sampler()
             samples[name] = lambda s=sampler: s.sample(_RUNS) / _RUNS  # type: ignore[misc]
     set_up(torch)
-    for name, run in _rivals_on_gpu(graph, torch):
+    for name, run in rivals_on_gpu(graph, torch, graph.inputs[0].dtype):
         begun = time.monotonic()
         try:
             samples[f"CUDA graph of torch, {name}"] = torch_sampler(torch, run, _RUNS)
@@ -215,19 +194,6 @@ def _time_on_gpu(
         print(f"torch, {name}: ready in {time.monotonic() - begun:.1f} s", flush=True)
     for key, taken in in_turns(samples, rounds).items():
         print(f"{head} {key:56} {in_words(taken)}", flush=True)
-
-
-def _rivals_on_gpu(graph: Graph, torch: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield PyTorch's ways to run a network; the last has cuDNN's kernels for what follows."""
-    dtype = getattr(torch, graph.inputs[0].dtype)
-    folded = simplify_graph(graph, Target("c"))  # for which norms stay arithmetic
-    for last in (False, True):
-        layout = "channels_last" if last else "NCHW"
-        for passes, one in (("", graph), (", batch norms folded", folded)):
-            peer = TorchGraph(one, torch, dtype, "cuda", last)
-            yield f"{layout}{passes}", partial(peer, peer.tensor(input_of(graph)))
-        tensor = peer.tensor(input_of(graph))
-        yield f"{layout}, traced and frozen", partial(_optimised(peer, tensor, torch), tensor)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -13,9 +13,11 @@ from autotune.graph import Array, Graph
 from autotune.graph.passes import mixed_precision
 from autotune.network import CompiledNetwork, NetworkInstance, compile_network, report
 from autotune.target import Target
-from benchmarks.networks.__main__ import torch_graph
 from benchmarks.networks.image_models import graph_of
 from benchmarks.networks.quantiser import quantised, steps_of
+from benchmarks.networks.torch_rivals import rivals_on_gpu
+from benchmarks.rivals import set_up
+from benchmarks.turns import in_turns, torch_sampler
 
 # Runs in one sample.
 _RUNS = 20
@@ -40,16 +42,9 @@ def _results(network: CompiledNetwork, feed: dict[str, Array]) -> Array:
     return array
 
 
-def timed_in_turns(samples: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Return the least, median and greatest time of each in us; a round before warms up."""
-    times: dict[str, list[float]] = {key: [] for key in samples}
-    for number in range(rounds + 1):
-        for key, sample in samples.items():
-            seconds = sample()
-            if number:
-                times[key].append(1e6 * seconds)
-    parts = min, statistics.median, max
-    return {key: [round(f(taken), 1) for f in parts] for key, taken in times.items()}
+def _in_microseconds(seconds: list[float]) -> list[float]:
+    """Return the least, the median and the greatest."""
+    return [round(1e6 * part(seconds), 1) for part in (min, statistics.median, max)]
 
 
 def _samples(instances: dict[str, NetworkInstance]) -> dict[str, Callable[[], float]]:
@@ -89,10 +84,11 @@ def compare(name: str, target: Target, batch: int, dtype: str, rounds: int, prof
             instance.set_input(number, array)
         if profile:
             print(f"{name}, batch {batch}, {key}\n{report(instance)}\n", flush=True)
-    torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.benchmark_limit = 0
+    set_up(torch)
     samples = _samples(instances)
     with torch.no_grad():
-        samples["torch float16, channels_last"] = torch_graph(graph, torch, True, "float16")
-        found["us"] = timed_in_turns(samples, rounds)
+        for way, run in rivals_on_gpu(graph, torch, "float16"):
+            samples[f"torch float16, {way}"] = torch_sampler(torch, run, _RUNS)
+        taken = in_turns(samples, rounds)
+    found["us"] = {key: _in_microseconds(seconds) for key, seconds in taken.items()}
     print(json.dumps(found), flush=True)
