@@ -31,6 +31,7 @@ enum : int {
   PASS = FRAGS_N < 16 / TOGETHER ? FRAGS_N : 16 / TOGETHER,  // fragments of columns that are multiplied together
   PASSES = (FRAGS_N + PASS - 1) / PASS,
   SUM_PITCH = 8 * (FRAGS_N | 1),
+  ACROSS = TILE_N / VEC,  // vectors of results of a pixel
   TILES_X = (OW + TILE_W - 1) / TILE_W,
   TILES_Y = (OH + TILE_H - 1) / TILE_H,
   TILES = IMAGES * TILES_X * TILES_Y
@@ -220,11 +221,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_rows(
     for (int item = tid / 32; item < GROUPS * PASSES; item += THREADS / 32)
       multiply(sums, rows, filters, offsets, item / PASSES, item % PASSES, lane);
     __syncthreads();
-    constexpr int ACROSS = TILE_N / VEC;
-#pragma unroll 4
-    for (int i = tid; i < PIXELS * ACROSS; i += THREADS) {
-      const int pixel = i / ACROSS, n = i % ACROSS * VEC, y = at.y + pixel / TILE_W, x = at.x + pixel % TILE_W;
-      if ((OH % TILE_H && y >= OH) || (OW % TILE_W && x >= OW) || (CO % TILE_N && n0 + n >= CO)) continue;
+    // Results of many filters have a warp for each pixel, others a thread for each few of them.
+    auto write = [&](int pixel, int n, int y, int x) {
       const size_t to = ((static_cast<size_t>(at.image) * OH + y) * OW + x) * CO + n0 + n;
       float value[VEC];
       load_vector<VEC>(value, sums + pixel * SUM_PITCH + n);
@@ -232,6 +230,23 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_rows(
       finish<1>(value, epilogue, n0 + n, to);
 #endif
       store_elements<VEC>(out + to, value);
+    };
+    if (ACROSS >= 24) {
+#pragma unroll 2
+      for (int pixel = tid / 32; pixel < PIXELS; pixel += THREADS / 32) {
+        const int y = at.y + pixel / TILE_W, x = at.x + pixel % TILE_W;
+        if ((OH % TILE_H && y >= OH) || (OW % TILE_W && x >= OW)) continue;
+#pragma unroll 4
+        for (int i = lane; i < ACROSS; i += 32)
+          if (CO % TILE_N == 0 || n0 + i * VEC < CO) write(pixel, i * VEC, y, x);
+      }
+    } else {
+#pragma unroll 4
+      for (int i = tid; i < PIXELS * ACROSS; i += THREADS) {
+        const int pixel = i / ACROSS, n = i % ACROSS * VEC, y = at.y + pixel / TILE_W, x = at.x + pixel % TILE_W;
+        const bool beyond = (OH % TILE_H && y >= OH) || (OW % TILE_W && x >= OW) || (CO % TILE_N && n0 + n >= CO);
+        if (!beyond) write(pixel, n, y, x);
+      }
     }
   }
 }
