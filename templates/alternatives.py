@@ -85,6 +85,15 @@ class Alternatives:
         others = [number for number in self.values if number != self.untuned]
         return [self._default_of(number, shape, target) for number in others]
 
+    def completed(self, shape: Any, values: Mapping[str, int]) -> Mapping[str, int]:
+        """Return the values of all knobs for what was chosen of a family in its own space."""
+        family = self.chosen_alone(shape, values)
+        if family is None:
+            return values
+        first = {name: options[0] for name, options in self.candidates(shape).items()}
+        number = next(n for n, f in zip(self.values, self.families, strict=True) if f is family)
+        return {**first, KNOB: number, **values}
+
     def _default_of(self, number: int, shape: Any, target: Target) -> dict[str, int]:
         first = {name: values[0] for name, values in self.candidates(shape).items()}
         family = self._selected({KNOB: number})

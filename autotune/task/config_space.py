@@ -190,8 +190,10 @@ class ConfigSpace(Knobs):
         """
         if config.space is self:
             return config
-        radix = Radix(self.dims)
-        digits = recorded_digits(config.index, config.recorded, self.space_map, radix)
+        radix, recorded = Radix(self.dims), config.recorded
+        for complete in self.completions:
+            recorded = complete(recorded)
+        digits = recorded_digits(config.index, recorded, self.space_map, radix)
         index = sum(digit * stride for digit, stride in zip(digits, radix.strides, strict=True))
         entities = self._entities_at(digits)
         self._check_point(config, index, entities)

@@ -8,7 +8,7 @@ one it was given, and no flag turns one into another.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from autotune.errors import SpaceError
 from autotune.task.axes import Axis, VirtualAxis, constant
@@ -28,6 +28,9 @@ from autotune.task.kinds import (
 from autotune.utils.check import Check, shown
 from autotune.utils.names import did_you_mean
 
+# From the values in a record to those of all knobs.
+Completion = Callable[[Mapping[str, Entity]], Mapping[str, Entity]]
+
 _CHECK = Check(SpaceError, "knob")
 
 
@@ -39,6 +42,7 @@ class Knobs(ABC):
         bytes: bytes the task must move at least, as added by `add_bytes`.
         errors: reasons why this configuration is impossible, as given to `raise_error`.
         suggestions: points that are worth an early trial, as given to `suggest`.
+        completions: what adds the knobs that older records lack, as given to `complete`.
         code_hash: hash of the template's source, where it attached one.
         is_fallback: whether the values were made up.
     """
@@ -50,6 +54,7 @@ class Knobs(ABC):
         self.bytes: float = 0
         self.errors: list[str] = []
         self.suggestions: list[Mapping[str, Entity]] = []
+        self.completions: list[Completion] = []
         self.code_hash: str | None = None
 
     @abstractmethod
@@ -132,6 +137,10 @@ class Knobs(ABC):
     def suggest(self, choice: Mapping[str, Entity]) -> None:
         """Name a point that a search tries early, by the value of each knob."""
         self.suggestions.append(choice)
+
+    def complete(self, completion: Completion) -> None:
+        """Say which values knobs have for a record from before these knobs were there."""
+        self.completions.append(completion)
 
     def raise_error(self, msg: str) -> None:
         """Mark this configuration impossible; its trial fails with this message."""

@@ -101,6 +101,9 @@ class TemplateConfig(Protocol):
     def suggest(self, choice: Mapping[str, Entity]) -> None:
         """Names a point that a search tries early."""
 
+    def complete(self, completion: Callable[[Mapping[str, Entity]], Mapping[str, Entity]]) -> None:
+        """Says which values knobs have for a record from before these knobs were there."""
+
     def raise_error(self, msg: str) -> None:
         """Marks this configuration impossible."""
 

@@ -147,6 +147,11 @@ class ViaConv2d:
         of_family = getattr(self.family, "suggestions", None)
         return of_family(shape.conv2d, target) if of_family else []
 
+    def completed(self, shape: Layer, values: Mapping[str, int]) -> Mapping[str, int]:
+        """Return the values of all knobs for what was chosen when there was one family."""
+        of_family = getattr(self.family, "completed", None)
+        return of_family(shape.conv2d, values) if of_family else values
+
     def kernel(self, shape: Layer, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernels of a choice: copies, the convolution, and a copy."""
         source, copies = self.family.kernel(shape.conv2d, choice), shape.copies

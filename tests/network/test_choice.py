@@ -253,9 +253,8 @@ def test_what_a_pack_has_of_a_layer_is_used_untuned_whatever_follows_the_layer()
     packed = provided(task.target, task.workload)  # the pack that ships has this layer
     assert packed is not None
     chosen = choose_untuned(function, task.target)
-    assert {k: v.val for k, v in chosen.candidate.recorded.items()} == {
-        k: v.val for k, v in packed.recorded.items()
-    }
+    knobs = {k: v.val for k, v in chosen.candidate.recorded.items()}
+    assert {k: v.val for k, v in packed.recorded.items()}.items() <= knobs.items()
     with FallbackContext():
         plain = choose_untuned(function, task.target)
     for other in (plain, choose_untuned(function, Target("cuda -arch=sm_80"))):

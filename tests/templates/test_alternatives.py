@@ -2,7 +2,7 @@
 
 import pytest
 from autotune.templates.alternatives import KNOB, Alternatives, Near
-from autotune.templates.convolutions import conv2d_cuda
+from autotune.templates.convolutions import conv2d_bf16x3, conv2d_cuda
 from autotune.templates.convolutions.conv2d_shape import Conv2d
 from autotune.templates.products import gemm_half, gemm_mma, gemm_padded, gemm_small_k
 from autotune.templates.products.gemm_shape import Gemm
@@ -129,3 +129,11 @@ def test_searches_start_from_what_a_template_suggests():
     starts = untuned(task)
     assert starts[0] == task.default().index
     assert starts[1:] == [each.index for each in task.suggested()]
+
+
+def test_a_record_from_before_is_a_point_of_a_space_of_several_families():
+    task = create("conv2d_nchw.cuda", FLOATS["many channels"][0], HOPPER)
+    untuned_point = task.default()
+    names = conv2d_bf16x3.candidates(Conv2d(1, 7, 7, 512, 512, 3, 3, (1, 1), (1, 1), False, False))
+    before = ConfigEntity(0, None, {name: untuned_point[name] for name in names})
+    assert task.own(before).index == untuned_point.index
