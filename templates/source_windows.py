@@ -17,6 +17,7 @@ from .convolutions import (
     conv2d_narrow,
     conv2d_nhwc,
     conv2d_padded,
+    max_pool_bytes,
     window_cpu,
     window_cuda,
     winograd_cpu,
@@ -106,10 +107,17 @@ def pool2d_cuda(
 def pool2d_cpu(
     kind: str, n: int, h: int, w: int, channels: int, size: Extents,
     stride: Extents = 1, padding: Extents = 0, dilation: Extents = 1,
-    count_padding: bool = False, layout: str = "NCHW",
+    count_padding: bool = False, layout: str = "NCHW", dtype: str = "float32",
 ) -> SourceKernel:  # fmt: skip
-    """Pool as ``pool2d.cuda`` does, on a CPU: NCHW only."""
+    """Pool as ``pool2d.cuda`` does, on a CPU: NCHW only.
+
+    Args:
+        dtype: ``"float32"``; of maxima also ``"int8"`` and ``"uint8"``.
+    """
     window = _pooled(size, stride, padding, dilation)
+    if dtype != "float32":
+        images = n, h, w, channels, window, layout, kind, count_padding
+        return tunable(max_pool_bytes, max_pool_bytes.BytePool(*images, dtype=dtype), "llvm")
     shape = Pool(n, h, w, channels, window, layout, kind, count_padding)
     window_cpu.check(shape)
     return tunable(window_cpu, shape, "llvm")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import index
 from typing import ClassVar
@@ -118,10 +118,10 @@ class Window:
 class Windows:
     """Common to depthwise convolution and pooling: images and windows."""
 
-    # Its name in messages, and its number in kernels.
+    # Its name in messages, and its number in kernels; bytes of the elements that it may have.
     owner: ClassVar[str] = "windows"
     operation: ClassVar[int] = 0
-    dtypes: ClassVar[tuple[str, ...]] = tuple(TYPES)
+    types: ClassVar[Mapping[str, int]] = TYPES
     # No field: pooling has none, and depthwise convolutions have a field for theirs.
     epilogue = Epilogue()
 
@@ -134,9 +134,9 @@ class Windows:
     dtype: str = field(default="float32", kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.dtype not in self.dtypes:
+        if self.dtype not in self.types:
             raise TemplateError(
-                f"{self.owner}: dtype must be one of {', '.join(self.dtypes)}, got {self.dtype!r}"
+                f"{self.owner}: dtype must be one of {', '.join(self.types)}, got {self.dtype!r}"
             )
         if self.layout not in LAYOUTS:
             raise TemplateError(f"{self.owner}: layout must be NCHW or NHWC, got {self.layout!r}")
@@ -155,7 +155,7 @@ class Windows:
     @property
     def element_bytes(self) -> int:
         """Bytes of an element."""
-        return TYPES[self.dtype]
+        return self.types[self.dtype]
 
     @property
     def multiplier(self) -> int:
@@ -204,7 +204,7 @@ class Depthwise(Windows):
     """
 
     owner: ClassVar[str] = "depthwise_conv2d"
-    dtypes: ClassVar[tuple[str, ...]] = tuple(each for each in TYPES if each != "uint8")
+    types: ClassVar[Mapping[str, int]] = {k: v for k, v in TYPES.items() if k != "uint8"}
 
     filters: int = 1
     epilogue: Epilogue = field(default_factory=Epilogue)
@@ -329,7 +329,8 @@ class Pool(Windows):
         def pool(data: Array) -> Array:
             images = self.as_nchw(_wide(data))
             largest = self.kind == "max"
-            views = [v for *_, v in self.window.views(images, -np.inf if largest else 0.0)]
+            lowest = np.iinfo(data.dtype).min if data.dtype.kind in "iu" else -np.inf
+            views = [v for *_, v in self.window.views(images, lowest if largest else 0.0)]
             if largest:
                 return self.as_laid_out(functools.reduce(np.maximum, views)).astype(data.dtype)
             counts: Array | int = self.window.taps

@@ -206,8 +206,7 @@ def enter_windows(kind: str, layouts: tuple[str, ...]) -> None:
     matcher = partial(depthwise_conv2d, name)
     implements("nn.conv2d", kind, name, layouts, dtypes, ACTIVATIONS)(matcher)
     # Networks have no averages of integers, and no sums that are wider than what is convolved.
-    integers = ("int8", "uint8") if kind == "cuda" else ()
-    for operator, more in (("nn.max_pool2d", integers), ("nn.avg_pool2d", ())):
+    for operator, more in (("nn.max_pool2d", ("int8", "uint8")), ("nn.avg_pool2d", ())):
         name = f"pool2d.{kind}"
         implements(operator, kind, name, layouts, (*dtypes, *more))(partial(pool2d, name))
 

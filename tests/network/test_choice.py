@@ -237,6 +237,14 @@ def test_maxima_of_8_bit_integers_run_by_the_template_on_the_emulated_gpu(layout
     np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_maxima_of_8_bit_integers_run_by_the_template_of_a_cpu(dtype):
+    data = Variable(TensorType((1, 8, 7, 8), dtype), "data")
+    graph = Graph.of(apply(ops.MaxPool2d(pool_size=(3,), strides=(2,), padding=(1,)), data))
+    choice = choose_untuned(partition(graph)[0], Target("llvm"))
+    assert choice.kind == "template"
+
+
 def test_groups_holes_and_uneven_padding_run_by_the_template_on_the_emulated_gpu():
     op = ops.Conv2d(groups=2, dilation=(2, 1), padding=(1, 0, 2, 1))
     graph = Graph.of(apply(ops.Relu(), apply(op, image("NCHW", 1, 4, 7, 6), constant(6, 2, 3, 3))))

@@ -5,7 +5,8 @@ import mmap
 
 import numpy as np
 import pytest
-from autotune.templates.convolutions import window_cpu
+from autotune.templates.convolutions import max_pool_bytes, window_cpu
+from autotune.templates.convolutions.max_pool_bytes import BytePool
 from autotune.templates.convolutions.window_shape import Depthwise, Pool, Window
 from autotune.templates.epilogue import Epilogue
 
@@ -77,7 +78,22 @@ def test_windows_of_images_padded_above_and_not_at_the_left_see_all_lines(width)
         run_over_nan(Depthwise(2, 6, width, 3, window), window_cpu, {**choice, "lanes": 4})
 
 
+@pytest.mark.parametrize("phases", [0, 1])
+@pytest.mark.parametrize(("dtype", "lowest"), [("int8", -128), ("uint8", 0)])
+def test_maxima_of_bytes_are_those_of_the_image_alone(dtype, lowest, phases):
+    window = Window((3, 2), (1 + phases, 1 + 2 * phases), (2, 1, 3, 2), (2, 1 + phases))
+    shape = BytePool(2, 9, 37, 3, window, dtype=dtype)
+    with Target("llvm"):
+        module = build(max_pool_bytes.kernel(shape, {"phases": phases}), name="f")
+    images = np.random.default_rng(0).integers(lowest, 256 + lowest, (2, 3, 9, 37)).astype(dtype)
+    found = np.full(module.kernel.args[1].shape, 77, dtype)
+    module(images, found)
+    np.testing.assert_array_equal(found, shape.reference()(images))
+
+
 def test_what_a_cpu_does_not_compute_of_windows_is_said():
+    with pytest.raises(TemplateError, match="a CPU pools maxima in NCHW, got 'avg'"):
+        create("pool2d.cpu", ("avg", 1, 8, 8, 4, 3, 2, 1, 1, False, "NCHW", "int8"), "llvm")
     with pytest.raises(TemplateError, match="layout must be NCHW on a CPU"):
         create("pool2d.cpu", ("max", 1, 8, 8, 4, 3, 2, 1, 1, False, "NHWC"), "llvm")
     with pytest.raises(TemplateError, match="activation must be one of none, relu, relu6"):
