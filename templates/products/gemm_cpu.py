@@ -213,9 +213,11 @@ def _way(shape: Gemm, unit: cpu_tiles.VectorUnit) -> int:
     is_short = unit.floats <= 8
     if not is_short and _is_small(shape):
         return IN_PLACE
+    if is_short and shape.k <= _SHALLOW and shape.m > _UNPACKED:
+        return BY_TILES
     if shape.m > FEW:
         if is_short:
-            return BY_TILES if shape.k <= _SHALLOW else _one_by_one(shape)
+            return _one_by_one(shape)
         is_one = shape.m <= _MANY and 4 * shape.m * shape.n <= _FEW_SUMS
         return ONE_BY_ONE if is_one else BY_TILES
     is_second = 4 * shape.n * shape.k <= _SECOND and not (is_short or unit.halves)
