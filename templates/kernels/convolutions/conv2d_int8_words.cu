@@ -17,7 +17,9 @@ DEFINE_RS_WGMMA(issue_wgmma, OWN_COLUMNS, CO / 2, OWN_NAMES, OWN_SUMS, OWN_LEFT,
 
 // Puts the filters into panels as wgmma reads them.
 __device__ __forceinline__ void stage_filters(char* panels, const unsigned* __restrict__ weight) {
-  for (int i = threadIdx.x; i < CO * PANELS * 32; i += THREADS) {
+  constexpr int COUNT = CO * PANELS * 32;
+#pragma unroll 8
+  for (int i = threadIdx.x; i < COUNT; i += THREADS) {
     const int filter = i / (PANELS * 32), slot = i % (PANELS * 32), ky = slot / SLOTS, kx = slot % SLOTS;
     const unsigned word = ky < KH && kx < KW ? weight[(filter * KH + ky) * KW + kx] : 0;
     const int vector = slot % 32 / 4 ^ filter % 8;
