@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autotune import SourceKernel, Target
+from autotune import SourceKernel, Target, get_config
 from autotune.errors import TemplateError
 
-from .alternatives import Alternatives
+from .alternatives import Alternatives, Family
 from .arguments import template
 from .convolutions import conv2d_int8 as conv2d_int8_nhwc
 from .convolutions import conv2d_int8_cpu as conv2d_int8_family
@@ -142,7 +142,7 @@ def gemm_int8_cuda(
     end = Requantisation(dtype, zero, out_dtype, out_zero, low, high)
     shape = IntegerConv2dNhwc(m, 1, 1, n, k, Window((1, 1)), 1, end, rows=True)
     if matvec_int8.suits(shape):
-        return tunable(Alternatives((conv2d_int8_nhwc, matvec_int8), 1), shape, "cuda")
+        return _either(matvec_int8, 1, shape)
     return _on_tensor_cores(shape)
 
 
@@ -150,9 +150,13 @@ def _on_tensor_cores(shape: IntegerConv2dNhwc) -> SourceKernel:
     """Return the kernel now chosen, of those by TMA where they compute a shape."""
     target = Target.current() or Target("cuda")
     if conv2d_int8_words.offered(shape, target):
-        return tunable(Alternatives((conv2d_int8_nhwc, conv2d_int8_words), 1), shape, "cuda")
+        return _either(conv2d_int8_words, 1, shape)
     if not conv2d_int8_tma.offered(shape, target):
         return tunable(conv2d_int8_nhwc, shape, "cuda")
-    untuned = int(conv2d_int8_tma.wins(shape, target))
-    families = Alternatives((conv2d_int8_nhwc, conv2d_int8_tma), untuned)
-    return tunable(families, shape, "cuda")
+    return _either(conv2d_int8_tma, int(conv2d_int8_tma.wins(shape, target)), shape)
+
+
+def _either(other: Family, untuned: int, shape: IntegerConv2dNhwc) -> SourceKernel:
+    """Return the kernel now chosen, of `conv2d_int8` or another family, in one space."""
+    families = Alternatives((conv2d_int8_nhwc, other), untuned)
+    return tunable(families.chosen_alone(shape, get_config()) or families, shape, "cuda")
