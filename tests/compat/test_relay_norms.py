@@ -57,3 +57,12 @@ def test_cumulative_sums_are_of_the_flat_data_or_along_an_axis():
     np.testing.assert_array_equal(none, np.zeros((2, 1)))
     with pytest.raises(GraphError, match="along must be a whole number of -2 to 1, got 2"):
         relay.cumsum(data, 2)
+
+
+def test_cumulative_products_are_of_the_flat_data_or_along_an_axis():
+    data = relay.var("data", shape=(2, 3))
+    (x,), flat = run(relay.cumprod(data))
+    np.testing.assert_allclose(flat, np.cumprod(x), rtol=1e-5)
+    (x,), later = run(relay.cumprod(data, axis=1, exclusive=True))
+    np.testing.assert_allclose(later[:, 1:], np.cumprod(x, 1)[:, :-1], rtol=1e-5)
+    np.testing.assert_array_equal(later[:, 0], np.ones(2))

@@ -82,6 +82,8 @@ CASES = [
     (ops.Cumsum(), (3, 7)),
     (ops.Cumsum(1), (2, 10, 3)),
     (ops.Cumsum(0), (1,)),
+    (ops.Cumprod(), (3, 7)),
+    (ops.Cumprod(1), (2, 10, 3)),
     (ops.Reshape((0, -1)), (2, 3, 4)),
     (ops.BatchFlatten(), (2, 3, 4)),
     (ops.Transpose((1, 2, 0)), (2, 3, 4)),

@@ -187,23 +187,41 @@ def cumsum(
         dtype: of the sums; by default the data's.
         exclusive: whether each element is left out of its own sum.
     """
-    check_values("cumsum", data=data)
+    return _cumulative(ops.Cumsum, data, axis, dtype, exclusive)
+
+
+def cumprod(
+    data: Value, axis: int | None = None, dtype: str | None = None, exclusive: bool | None = None
+) -> Value:
+    """Multiply the elements along an axis, up to each; arguments as of `cumsum`."""
+    return _cumulative(ops.Cumprod, data, axis, dtype, exclusive)
+
+
+def _cumulative(
+    of: type[ops.Cumsum] | type[ops.Cumprod],
+    data: Value,
+    axis: int | None,
+    dtype: str | None,
+    exclusive: bool | None,
+) -> Value:
+    check_values(of.name, data=data)
     wide = data if dtype in (None, "", data.dtype) else cast(data, dtype)
     if axis is None:
         axis, wide = 0, reshape(wide, -1)
     if exclusive:
-        wide = _one_later(wide, axis)
-    return apply(ops.Cumsum(axis), wide)
+        wide = _one_later(of, wide, axis)
+    return apply(of(axis), wide)
 
 
-def _one_later(data: Value, axis: int) -> Value:
-    """Return what begins with zeros along an axis, and has not the last element."""
+def _one_later(of: type[ops.Cumsum] | type[ops.Cumprod], data: Value, axis: int) -> Value:
+    """Return what begins with neutral elements along an axis, and has not the last element."""
     ndim = data.type.ndim
-    at = Check(GraphError, "cumsum").whole("axis", axis, -ndim, ndim - 1) % ndim
+    at = Check(GraphError, of.name).whole("axis", axis, -ndim, ndim - 1) % ndim
     if data.shape[at] == 1:
-        return zeros(data.shape, data.dtype)
+        return (ones if of.neutral else zeros)(data.shape, data.dtype)
     (begin, _) = split(data, [data.shape[at] - 1], at)
-    return apply(ops.Pad(tuple((int(i == at), 0) for i in range(ndim))), begin)
+    sides = tuple((int(i == at), 0) for i in range(ndim))
+    return apply(ops.Pad(sides, float(of.neutral)), begin)
 
 
 def full(fill_value: Value, shape: Numbers = (), dtype: str = "") -> Value:
@@ -309,6 +327,7 @@ __all__ = [
     "const",
     "copy",
     "cos",
+    "cumprod",
     "cumsum",
     "divide",
     "equal",
