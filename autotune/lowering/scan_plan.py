@@ -13,7 +13,7 @@ from autotune.lowering.extents import Extent, as_extent
 from autotune.lowering.plan import Body, Plan, StagePlan, Thread
 from autotune.lowering.regions import Region
 from autotune.te.stage import Stage
-from autotune.te.tensor import ScanOp, Tensor
+from autotune.te.tensor import PlaceholderOp, ScanOp, Tensor
 
 
 def scan_plan(
@@ -85,6 +85,31 @@ def check_steps(plan: Plan, simplifier: BodySimplifier) -> None:
                 f"{op.name}: {name} reads {state.name}[t {distance.const:+d}, ...] at step t, "
                 f"which is {_why_no_row(distance.const, first, op.init[0].name)}"
             )
+    _check_pipelines(plan, simplifier)
+
+
+def _check_pipelines(plan: Plan, simplifier: BodySimplifier) -> None:
+    """Raise if what a step needs of the step before would be fetched before that has ended."""
+    late: set[Stage] = set()
+    for stage in plan.schedule.stages:
+        if stage not in plan.stages or stage.scan is None:
+            continue
+        read = [simplifier.stage_of[load.tensor.op] for load in reads_of(plan.stages[stage].body)]
+        if not any(each in late or _is_state(each) for each in read):
+            continue
+        late.add(stage)
+        ahead = stage.double_buffered or stage.pipeline_stages
+        if ahead and stage.attach_stage is stage.scan:
+            raise LoweringError(
+                f"{'async_copy' if stage.pipeline_stages else 'double_buffer'}: {stage.op.name} "
+                f"depends on a state of {stage.scan.op.name}, so it cannot be computed for the "
+                "next step before the present one has ended; leave it out, or attach the stage to "
+                "a loop within the step"
+            )
+
+
+def _is_state(stage: Stage) -> bool:
+    return stage.scan is not None and (stage.holds_state or isinstance(stage.op, PlaceholderOp))
 
 
 def _why_no_row(distance: int, first: int, init: str) -> str:

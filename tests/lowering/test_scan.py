@@ -166,6 +166,31 @@ def test_what_reads_a_state_stays_in_the_loop_over_rows():
         lower(s, [x, y])
 
 
+def shared_rows(of_state):
+    """Keep rows of X, or of the state, in shared memory, fetched for the next step ahead."""
+    x, first, half, step, y = two_rows_back(9, 64)
+    s = te.create_schedule(y.op)
+    s[half].compute_inline()
+    shared = s.cache_read(y.op.state_placeholder[0] if of_state else x, "shared", [step])
+    for stage in (s[first], s[step], s[shared]):
+        bind(stage, tx=stage.op.axis[1])
+    s[shared].compute_at(s[y], y.op.scan_axis)
+    s[shared].double_buffer()
+    return s, x, y
+
+
+def test_what_a_step_needs_besides_states_is_fetched_ahead():
+    s, x, y = shared_rows(of_state=False)
+    assert "X.shared.next" in str(lower(s, [x, y]))
+    check(s, [x], [y], "cuda -emulate")
+
+
+def test_rows_of_a_state_are_not_fetched_before_they_are_computed():
+    s, x, y = shared_rows(of_state=True)
+    with pytest.raises(LoweringError, match=r"double_buffer: S.shared depends on a state of Y"):
+        lower(s, [x, y])
+
+
 def test_states_and_updates_are_no_arguments():
     x, first, *_, y = two_rows_back()
     with pytest.raises(LoweringError, match=r"first is no argument, as its memory is .* Y"):
