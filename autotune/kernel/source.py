@@ -206,13 +206,13 @@ class SourceKernel:
             check.refuse("calls", "a list whose first call is not early", self.calls)
         buffers = "a list of autotune.workspace(...)"
         check_items(check, "workspace", self.workspace, Workspace, buffers)
-        self._check_launches()
+        self._check_launch()
         check_items(check, "flags", self.flags, str, "a list of texts such as ['-O3']")
         if self.language is not None:
             check.one_of("language", self.language, LANGUAGES)
 
-    def _check_launches(self) -> None:
-        """Refuse what would be ignored: a launch beside `calls`, buffers that no kernel takes."""
+    def _check_launch(self) -> None:
+        """Refuse a launch beside `calls`, which would be ignored."""
         launch = {"grid": self.grid, "block": self.block, "shared_bytes": self.shared_bytes}
         own = [name for name, value in launch.items() if value not in (None, 0, 1)]
         if self.calls and own:
@@ -220,13 +220,6 @@ class SourceKernel:
                 f"kernel {self.name!r}: with calls={', '.join(c.entry for c in self.calls)} each "
                 f"call has a launch of its own, got {' and '.join(own)} too; give them to "
                 "autotune.call(...)"
-            )
-        taken = {name for one in self.calls for name in one.args}
-        unused = [w.name for w in self.workspace if w.name not in taken]
-        if unused:
-            raise KernelError(
-                f"kernel {self.name!r}: no kernel takes the workspace {', '.join(unused)}; name "
-                "it among the arguments of a call: calls=[autotune.call(entry, [...])]"
             )
 
     def text(self) -> str:

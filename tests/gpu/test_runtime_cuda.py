@@ -30,9 +30,9 @@ extern "C" __global__ void add(const float *a, const float *b, float *c) {
 def add(n=1000, **options):
     args = [arg("a", (n,)), arg("b", (n,)), arg("c", (n,), role="out")]
     defines = {"N": n, **options.pop("defines", {})}
-    return SourceKernel(
-        "add", options.pop("source", ADD), args, defines, grid=-(-n // 256), block=256, **options
-    ).kernel("cuda")
+    launch = {} if "calls" in options else {"grid": -(-n // 256), "block": 256}
+    source = options.pop("source", ADD)
+    return SourceKernel("add", source, args, defines, **launch, **options).kernel("cuda")
 
 
 @pytest.fixture

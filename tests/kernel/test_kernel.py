@@ -176,10 +176,6 @@ def test_several_kernels_form_one_function_with_a_workspace():
             lambda: source(calls=[call("f", [])], grid=2, block=(1, 8)),
             r"calls=f each call has a launch of its own, got grid and block too; give them to",
         ),
-        (
-            lambda: source(workspace=[workspace("W", (2,))]),
-            "no kernel takes the workspace W; name it among the arguments of a call",
-        ),
         (lambda: source(calls=[call("f", ["Z"])]).kernel("c"), "'f' takes Z, but .* only A, B"),
         (lambda: source(args=[arg("A", (1,), role="out")] * 2).kernel("c"), "names used twice: A"),
     ],
