@@ -6,7 +6,7 @@ A template returns a `SourceKernel`; `SourceKernel.kernel` renders it to a `Kern
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from os import PathLike
@@ -213,9 +213,11 @@ class SourceKernel:
 
     def _check_launch(self) -> None:
         """Refuse a launch beside `calls`, which would be ignored."""
+        if not self.calls:
+            return
         launch = {"grid": self.grid, "block": self.block, "shared_bytes": self.shared_bytes}
-        own = [name for name, value in launch.items() if value not in (None, 0, 1)]
-        if self.calls and own:
+        own = [n for n, v in launch.items() if isinstance(v, Iterable) or v not in (None, 0, 1)]
+        if own:
             raise KernelError(
                 f"kernel {self.name!r}: with calls={', '.join(c.entry for c in self.calls)} each "
                 f"call has a launch of its own, got {' and '.join(own)} too; give them to "
