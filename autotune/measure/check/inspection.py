@@ -7,7 +7,7 @@ is copied to the host, to be described.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -190,10 +190,11 @@ class Inspection:
     def _unsteady(self, executable: Executable) -> tuple[str, ...]:
         """Say which outputs differ between two runs with equal arguments, if those are short."""
         started = time.monotonic()
-        first = self._outputs_of_a_run(executable)
+        first = _outputs_of_a_run(executable, self.buffers, self._wanted)
         if time.monotonic() - started > _SHORT_S:
             return ()
-        pairs = zip(self._wanted, first, self._outputs_of_a_run(executable), strict=True)
+        second = _outputs_of_a_run(executable, self.buffers, self._wanted)
+        pairs = zip(self._wanted, first, second, strict=True)
         names = ", ".join(one.guarded.name for one, a, b in pairs if a != b)
         if not names:
             return ()
@@ -201,11 +202,6 @@ class Inspection:
             f"two more runs with equal arguments differ in {names}: it is not deterministic (a "
             "race of threads, memory that is read before it is written, random numbers)",
         )
-
-    def _outputs_of_a_run(self, executable: Executable) -> list[bytes]:
-        self.buffers.reset(POISONS[0], 0)
-        executable.run(self.buffers)
-        return [one.got.numpy().tobytes() for one in self._wanted]
 
     def differences(self) -> tuple[str, ...]:
         """Describe how what is in the outputs now differs from what was expected."""
@@ -218,6 +214,14 @@ class Inspection:
             if one.check is not None and _differs(one, answers.tally(place))
         ]
         return tuple(filter(None, found))
+
+
+def _outputs_of_a_run(
+    executable: Executable, buffers: Buffers, wanted: Sequence[_Wanted]
+) -> list[bytes]:
+    buffers.reset(POISONS[0], 0)
+    executable.run(buffers)
+    return [one.got.numpy().tobytes() for one in wanted]
 
 
 def _differs(one: _Wanted, tally: Tally) -> bool:
