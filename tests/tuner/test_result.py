@@ -39,6 +39,17 @@ def test_tune_returns_what_it_found(task, tmp_path):
     assert result.log == log
 
 
+def test_a_notebook_shows_the_summary_of_a_result(task):
+    shown = []
+
+    class Printer:
+        text = staticmethod(shown.append)
+
+    result = GridSearchTuner(task).tune(2, option())
+    result._repr_pretty_(Printer(), cycle=False)
+    assert shown == [str(result)]
+
+
 @pytest.mark.parametrize("place", ["logs/", "sqlite:///trials.db", "stream", "database"])
 def test_the_summary_says_where_trials_are_kept_wherever_that_is(
     task, tmp_path, monkeypatch, place

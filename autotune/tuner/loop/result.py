@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from autotune.measure import MeasureResult
 from autotune.measure.evidence import Energy
@@ -18,6 +19,13 @@ from autotune.workload import Candidate, Workload
 BETWEEN_RUNS = 0.02
 # Characters of a workload's name and arguments that stand in a message.
 _LONGEST_TITLE = 200
+
+
+class Printer(Protocol):
+    """What IPython prints values with."""
+
+    def text(self, text: str) -> None:
+        """Add text to what is shown."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +97,10 @@ class TuneResult:
         if self.default_seconds is None or not self.seconds < math.inf:
             return None
         return self.default_seconds / self.seconds
+
+    def _repr_pretty_(self, printer: Printer, cycle: bool) -> None:
+        """Show the summary as the value of a notebook's cell."""
+        printer.text(str(self))
 
     def __str__(self) -> str:
         rows = [
