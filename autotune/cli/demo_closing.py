@@ -30,7 +30,7 @@ def won(comparison: demo.Comparison) -> str:
 def next_steps(target: Target, log: Path) -> str:
     """Return what can be done with the log: call the kernel, read it, see the trials."""
     kind, command = demo.template_suffix(target), program()
-    python = "" if command == "autotune" else f" that {Path(command).with_name('python')} runs"
+    python = "" if command == "autotune" else f" (run it with {Path(command).with_name('python')})"
     return f"""\
 The best configuration is in {log}. This program uses it{python}:
 
