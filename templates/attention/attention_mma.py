@@ -29,6 +29,8 @@ OWNER = "attention"
 # Of q, k, v and the result: heads before rows, or after them, as products write them; a packed
 # array (batch, rows, heads, size) has the heads of q, then those of k, then those of v.
 LAYOUTS = ("BHSD", "BSHD", "packed")
+# Bytes of keys and values of which the L2 cache holds most, while blocks of all of them run.
+SECTION_BYTES = 52 * 2**20
 # One of so many ranges of a split may be without keys: few splits divide the tiles of keys.
 MOST_EMPTY = 16
 
@@ -234,6 +236,14 @@ def bias_registers(shape: Attention, keys: int) -> int:
     return (keys // 2 if shape.bias_dtype == "float32" else keys // 4) if shape.bias else 0
 
 
+def section(shape: Attention) -> int:
+    """Return how many matrices have their causal tiles in one order, from the longest on."""
+    if not shape.causal:
+        return shape.matrices
+    sections = common.ceil_div(4 * shape.keys * shape.size * shape.matrices, SECTION_BYTES)
+    return common.ceil_div(shape.matrices, min(sections, shape.matrices))
+
+
 def candidates(shape: Attention) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     return {
@@ -318,6 +328,7 @@ def defines(
             packed=shape.layout == "packed", padded_to=padded_to,
         ),
         "KEYS": shape.keys,
+        "SECTION": section(shape),
         **_scaling(shape),
         "RESULT": "float" if c["split"] > 1 else "unsigned short",
     }  # fmt: skip

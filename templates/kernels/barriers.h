@@ -1,27 +1,15 @@
 // mbarriers, register reallocation between warpgroups, and distributed shared memory (sm_90a). Barriers are passed as
-// 32-bit shared addresses. The emulator has one as the pending arrivals, the arrivals of a phase, and the phase.
+// 32-bit shared addresses.
 __device__ __forceinline__ unsigned shared_address(const void* at) {
   return static_cast<unsigned>(__cvta_generic_to_shared(at));
 }
 
 #ifdef AUTOTUNE_EMULATE
-struct EmulatedBarrier {
-  short missing, arrivals, phase;
-};
-
-static inline volatile EmulatedBarrier* emulated_barrier(unsigned barrier) {
-  return static_cast<volatile EmulatedBarrier*>(__cvta_shared_to_generic(barrier));
-}
-
 static inline void barrier_init(unsigned barrier, int arrivals) {
-  volatile EmulatedBarrier* const b = emulated_barrier(barrier);
-  b->missing = b->arrivals = static_cast<short>(arrivals), b->phase = 0;
+  emulator::mbarrier_init(__cvta_shared_to_generic(barrier), arrivals);
 }
 
-static inline void barrier_arrive(unsigned barrier) {
-  volatile EmulatedBarrier* const b = emulated_barrier(barrier);
-  if (--b->missing == 0) b->missing = b->arrivals, b->phase ^= 1;
-}
+static inline void barrier_arrive(unsigned barrier) { emulator::mbarrier_arrive(__cvta_shared_to_generic(barrier)); }
 
 static inline void copy_arrive(unsigned barrier) {
   copy_commit();
@@ -30,7 +18,7 @@ static inline void copy_arrive(unsigned barrier) {
 }
 
 static inline void barrier_wait(unsigned barrier, unsigned parity) {
-  while (!__all_sync(0xffffffffu, emulated_barrier(barrier)->phase != static_cast<short>(parity))) {}
+  while (!__all_sync(0xffffffffu, emulator::mbarrier_complete(__cvta_shared_to_generic(barrier), parity))) {}
 }
 
 static inline void barrier_arrive_expect_tx(unsigned barrier, int) { barrier_arrive(barrier); }
@@ -132,27 +120,5 @@ __device__ __forceinline__ void send(unsigned to, unsigned barrier, float x, flo
       "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
       "f"(x), "f"(y), "f"(z), "f"(w), "r"(barrier)
       : "memory");
-}
-
-// Sums the 8 floats at the same offset of the first BLOCKS blocks of a cluster.
-template <int BLOCKS>
-__device__ __forceinline__ void cluster_sum8(float (&total)[8], const float* own) {
-#pragma unroll
-  for (int i = 0; i < 8; ++i) total[i] = 0.0f;
-#pragma unroll
-  for (int rank = 0; rank < BLOCKS; ++rank) {
-    float part[8];
-    asm volatile(
-        "{ .reg .u32 remote;\n"
-        "mapa.shared::cluster.u32 remote, %8, %9;\n"
-        "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [remote];\n"
-        "ld.shared::cluster.v4.f32 {%4, %5, %6, %7}, [remote + 16]; }"
-        : "=f"(part[0]), "=f"(part[1]), "=f"(part[2]), "=f"(part[3]), "=f"(part[4]), "=f"(part[5]),
-          "=f"(part[6]), "=f"(part[7])
-        : "r"(shared_address(own)), "r"(rank)
-        : "memory");
-#pragma unroll
-    for (int i = 0; i < 8; ++i) total[i] += part[i];
-  }
 }
 #endif

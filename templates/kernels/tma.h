@@ -32,9 +32,10 @@ static inline void prefetch_tensor_map(const TensorMap&) {}
 
 template <int BLOCKS>
 static inline void tma_load(
-    unsigned to, const TensorMap& map, const Item* matrix, int column, int row, unsigned, unsigned = 0) {
+    unsigned to, const TensorMap& map, const Item* matrix, int column, int row, unsigned barrier, unsigned = 0) {
   emulate_box(to, map, matrix, column, row,
               [](char* to, const Item* from) { *reinterpret_cast<Item*>(to) = from ? *from : Item(0); });
+  emulator::mbarrier_release(__cvta_shared_to_generic(barrier));
 }
 
 template <class Item>

@@ -94,11 +94,6 @@ __device__ __forceinline__ constexpr descriptor descriptor_offset(int bytes) { r
           "r"(static_cast<int>(add))); \
   }
 #endif
-#define DEFINE_RS_WGMMAS(NAME, TRANSPOSES_RIGHT) \
-  DEFINE_RS_WGMMA(NAME, TRANSPOSES_RIGHT, "64", 32, NAMES_30 "%30, %31", SUMS_32(0), "%32, %33, %34, %35", \
-                      "%36", "%37") \
-  DEFINE_RS_WGMMA(NAME, TRANSPOSES_RIGHT, "128", 64, NAMES_60 "%60, %61, %62, %63", SUMS_64(0), \
-                      "%64, %65, %66, %67", "%68", "%69")
 
 #ifdef AUTOTUNE_EMULATE
 // Address of an item of an operand: row or column `across`, index `k` along K.
@@ -156,7 +151,8 @@ static inline void emulate_rs_wgmma(
 
 static inline void wgmma_fence() {}
 static inline void wgmma_commit() {}
-template <int PENDING> static inline void wgmma_wait() {}
+// All lanes of a warp wait together.
+template <int PENDING> static inline void wgmma_wait() { __syncwarp(); }
 template <int WORDS> static inline void fence_accumulators(float (&sum)[WORDS]) {}
 #else
 // Orders register accesses before the wgmma that follow.

@@ -23,6 +23,8 @@ from .gemm_padded import Products
 from .gemm_shape import Gemm
 from .gemm_tma_form import Form
 
+# Rows of a tile whose left operand TMA reads across the sum.
+WHOLE_BOX = 128
 # Of the kernel that transposes: threads of a block, and its tile across and along K.
 THREADS, ACROSS, ALONG = 256, 64, 128
 TRANSPOSE = "transpose_int8.h"
@@ -123,8 +125,9 @@ def _on_copies(shape: Gemm, target: Target) -> tuple[float, dict[str, int]]:
             every.append((run - HIDDEN, choice))
     if every:
         return min(every, key=lambda one: one[0])
-    choice = gemm_half.default_choice(along_k(shape), target)
-    return float(gemm_half.estimate(along_k(shape), choice, target)) + LAUNCHES, choice
+    whole = along_k(shape)
+    choice = gemm_half.default_choice(whole, target)
+    return float(gemm_half.estimate(whole, choice, target)) + LAUNCHES, choice
 
 
 def _as_they_are(shape: Gemm, target: Target) -> tuple[float, dict[str, int]]:
@@ -155,9 +158,13 @@ def _copying(shape: Gemm, choice: Mapping[str, int]) -> float:
 
 
 def copied(shape: Gemm, choice: Mapping[str, int]) -> dict[str, bool]:
-    """Return which operands a choice copies: those that it cannot read as they are."""
+    """Return which operands a choice copies: those that it cannot read as they are.
+
+    TMA reads a left operand across the sum in whole boxes of 128 bytes: lower tiles are of a copy.
+    """
     padded, left, knob = shape.k % 16 > 0, "", choice.get(gemm_half.KNOB, 0)
-    if knob > 1:  # by TMA
+    whole = 16 * choice.get("warps_m", WHOLE_BOX) * choice.get("frags_m", 1) % WHOLE_BOX == 0
+    if knob > 1 and whole:  # by TMA
         left = "b" if Form.of(knob).swapped > 0 else "a"
     across = {"a": shape.transpose_a, "b": not shape.transpose_b}
     runs = {"a": shape.a_run, "b": shape.b_run}

@@ -40,12 +40,14 @@ def arrays_of(source, make=None):
     return [array_of(a) for a in source.args]
 
 
-def in_the_emulator(source, folder, arrays):
-    """Run a kernel of Hopper, and return its result and the right one."""
+def in_the_emulator(source, folder, arrays, checked=False):
+    """Run a kernel of Hopper, and return its result and the right one.
+
+    Checks take as long as all else.
+    """
     kernel = source.kernel("cuda")
-    # Its checks know of no barriers but those of blocks and warps.
-    library = compile_emulated(kernel, folder / "kernel.so", arch="sm_90", checked=False)
-    EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
+    library = compile_emulated(kernel, folder / "kernel.so", arch="sm_90", checked=checked)
+    EmulatedKernel(library, kernel).run(arrays, order=7, checked=checked)
     with np.errstate(invalid="ignore"):
         wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
     return arrays[-1].astype(np.float64), wanted

@@ -25,6 +25,7 @@
 #include "emulator/checks.h"
 #include "emulator/atomics.h"
 #include "emulator/async.h"
+#include "emulator/mbarriers.h"
 #include "emulator/warp.h"
 #include "emulator/block.h"
 #include "emulator/device.h"

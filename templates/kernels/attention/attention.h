@@ -17,7 +17,7 @@ constexpr int PART = D + 2;  // partial result of a row: accumulators, largest s
 typedef unsigned short half_bits;
 #define SMALLEST __int_as_float(0xff800000)
 
-__device__ __forceinline__ int smaller(int a, int b) { return a < b ? a : b; }
+__host__ __device__ constexpr int smaller(int a, int b) { return a < b ? a : b; }
 
 // Row pitches of Q, of K and V, and of the result; offsets of the heads of K and of V.
 constexpr int HEADS = KV_HEADS * GROUP, PACKED_ROW = (HEADS + 2 * KV_HEADS) * D;
@@ -76,13 +76,19 @@ struct Work {
   int matrix, row0, begin, end;
 };
 
+// Causal tiles of SECTION matrices, whose keys and values the L2 cache holds, are numbered by their length.
+constexpr int SECTIONS = (MATRICES + SECTION - 1) / SECTION;
+
+// The work tile of a number. The last causal rows attend to most keys: the longest tiles come first.
 __device__ __forceinline__ Work work_of(int block) {
-  // The last causal rows attend to most keys: the longest work tiles start first.
-  const int tile = CAUSAL ? TILES - 1 - block % TILES : block % TILES;
+  const int section = block / (SECTION * TILES), inside = block % (SECTION * TILES);
+  const int matrices = smaller(SECTION, MATRICES - section * SECTION);
+  const int tile = CAUSAL ? TILES - 1 - inside / matrices : block % TILES;
+  const int matrix = CAUSAL ? section * SECTION + inside % matrices : block / TILES;
   const int row0 = tile * TILE_Q, last = smaller(row0 + TILE_Q, ROWS) - 1;
   const int visible = CAUSAL ? smaller(last / GROUP + KEYS - QUERIES + 1, KEYS) : KEYS;
   const int chunks = visible > 0 ? (visible + TILE_K - 1) / TILE_K : 0, begin = blockIdx.y * CHUNKS_A_SPLIT;
-  return {block / TILES, row0, begin, smaller(begin + CHUNKS_A_SPLIT, chunks)};
+  return {matrix, row0, begin, smaller(begin + CHUNKS_A_SPLIT, chunks)};
 }
 
 __device__ __forceinline__ Work work_of_block() { return work_of(blockIdx.x); }

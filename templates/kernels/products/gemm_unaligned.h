@@ -125,7 +125,7 @@ struct ConsumerBarrier {
 // the tensor map.
 #ifdef AUTOTUNE_EMULATE
 static inline void copy_lines(
-    unsigned to, const TensorMap& map, const Item* matrix, int column, int row, unsigned, unsigned) {
+    unsigned to, const TensorMap& map, const Item* matrix, int column, int row, unsigned barrier, unsigned) {
   const int columns = map.words[8] + 1, rows = map.words[9] + 1;
   const int width = (map.words[13] >> 24) + 1, height = (map.words[14] & 0xff) + 1;
   const long long pitch = map.words[3] * 8ll;
@@ -136,6 +136,7 @@ static inline void copy_lines(
       const int y = row + i, x = column + j;
       at[i * width + j] = y < rows && x < columns ? matrix[y * pitch + x] : Item(0);
     }
+  emulator::mbarrier_release(__cvta_shared_to_generic(barrier));
 }
 #else
 __device__ __forceinline__ void copy_lines(

@@ -52,7 +52,8 @@ def test_products_are_right_also_where_floats_have_no_pieces(name, strange, tmp_
     arrays = arrays_of(source)
     if strange:
         arrays[0].flat[5], arrays[1].flat[7], arrays[1].flat[-1] = np.inf, 1e-42, np.nan
-    got, wanted = in_the_emulator(source, tmp_path, arrays)
+    checked = name == "nn-odd" and not strange
+    got, wanted = in_the_emulator(source, tmp_path, arrays, checked)
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
 
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "async.h"
+#include "mbarriers.h"
 #include "warp.h"
 
 namespace emulator {
@@ -121,7 +122,7 @@ EMULATOR_OWN bool release_barrier() {
 }
 
 EMULATOR_OWN bool run_block() {
-  waiting_count = done_count = 0;
+  waiting_count = done_count = mbarrier_count = 0;
   for (int i = 0; i < thread_count; ++i) {
     threads[i].stack_pointer = nullptr;
     threads[i].state = State::ready;

@@ -9,12 +9,14 @@
 namespace emulator {
 
 // The last accesses to one granule of shared memory, or to one element of an argument. Two accesses
-// of a block are ordered if they are of one thread, with a __syncthreads between them (epoch), or
-// within a warp with a __syncwarp (warp epoch). Accesses of two blocks are unordered, unless the
+// of a block are ordered if they are of one thread, with a __syncthreads between them (epoch),
+// within a warp with a __syncwarp (warp epoch), or if the later one's warp waited for an mbarrier at
+// which the other's arrived after it (time). Accesses of two blocks are unordered, unless the
 // kernel uses fences or atomics: these checks do not know what it orders by them.
 struct Cell {
   uint32_t write_epoch, read_epoch;
   uint32_t write_pc, read_pc;
+  uint32_t write_time, read_time, far_time;
   uint16_t writer, write_warp_epoch;
   uint16_t reader, read_warp_epoch;
   uint16_t far_reader;   // a reader of another warp than `reader`, if it was so read
@@ -31,7 +33,17 @@ EMULATOR_STATE uint32_t block_epoch = 1, launch_epoch = 1;  // the first of this
 EMULATOR_STATE bool fenced = false;
 constexpr size_t most_watched_bytes = 8 << 20;
 constexpr uint16_t another_block = 0xFFFF;
-EMULATOR_STATE uint16_t warp_epochs[most_threads / 32];
+constexpr int most_warps = most_threads / 32;
+EMULATOR_STATE uint16_t warp_epochs[most_warps];
+
+// Vector clocks of warps (Mattern, "Virtual Time and Global States of Distributed Systems", 1989):
+// the time of a warp counts its arrivals at mbarriers, and what another warp did up to `of` its time
+// happened before what this one does now. Lanes are not told apart.
+struct Clock {
+  uint32_t of[most_warps];
+};
+EMULATOR_STATE Clock clocks[most_warps];
+EMULATOR_STATE uint32_t seen_of_itself[most_warps];  // of its own time, by waiting
 
 // A write that conflicts with another thread's access is a race only if it changes the value; this
 // is checked at the next event, after the write was made.
@@ -88,9 +100,10 @@ static inline __attribute__((no_sanitize("thread"))) void settle() {
 
 static inline __attribute__((no_sanitize("thread"))) bool unordered(uint16_t other,
                                                                     uint16_t warp_epoch,
-                                                                    uint16_t own) {
+                                                                    uint32_t time, uint16_t own) {
   if (other == own) return false;
-  return other / 32 != own / 32 || warp_epoch == warp_epochs[own / 32];
+  if (other / 32 != own / 32) return clocks[own / 32].of[other / 32] < time;
+  return warp_epoch == warp_epochs[own / 32];
 }
 
 EMULATOR_OWN void suspect(uintptr_t address, uint32_t bytes, bool other_wrote,
@@ -114,7 +127,7 @@ EMULATOR_OWN void note_write(Cell& cell, uintptr_t address, uint32_t bytes, uint
   if (clash && foreign(cell.write_epoch, global)) {
     suspect(address, bytes, true, another_block, cell.write_pc, pc);
   } else if (clash && cell.write_epoch == epoch &&
-             unordered(cell.writer, cell.write_warp_epoch, own)) {
+             unordered(cell.writer, cell.write_warp_epoch, cell.write_time, own)) {
     suspect(address, bytes, true, cell.writer, cell.write_pc, pc);
   } else if (pending.set) {
     // One suspected race at a time is enough: it stops the kernel, or was none.
@@ -123,33 +136,37 @@ EMULATOR_OWN void note_write(Cell& cell, uintptr_t address, uint32_t bytes, uint
   } else if (cell.read_epoch == epoch) {
     bool other_lane = cell.several_lanes && cell.reader / 32 == own / 32 &&
                       cell.read_warp_epoch == warp_epochs[own / 32];
-    if (cell.has_far_reader && cell.far_reader / 32 != own / 32)
+    if (cell.has_far_reader && cell.far_reader / 32 != own / 32 &&
+        unordered(cell.far_reader, 0, cell.far_time, own))
       suspect(address, bytes, false, cell.far_reader, cell.read_pc, pc);
-    else if (other_lane || unordered(cell.reader, cell.read_warp_epoch, own))
+    else if (other_lane || unordered(cell.reader, cell.read_warp_epoch, cell.read_time, own))
       suspect(address, bytes, false, cell.reader, cell.read_pc, pc);
   }
   cell.write_epoch = epoch, cell.writer = own, cell.write_pc = pc, cell.atomic = atomic;
-  cell.write_warp_epoch = warp_epochs[own / 32];
+  cell.write_warp_epoch = warp_epochs[own / 32], cell.write_time = clocks[own / 32].of[own / 32];
 }
 
 EMULATOR_OWN void note_read(Cell& cell, uintptr_t address, uint16_t own, uint32_t pc,
                             bool global) {
   if (foreign(cell.write_epoch, global))
     report_race(address, true, another_block, cell.write_pc, false, pc);
-  if (cell.write_epoch == epoch && unordered(cell.writer, cell.write_warp_epoch, own))
+  if (cell.write_epoch == epoch &&
+      unordered(cell.writer, cell.write_warp_epoch, cell.write_time, own))
     report_race(address, true, cell.writer, cell.write_pc, false, pc);
   uint16_t warp_epoch = warp_epochs[own / 32];
   if (cell.read_epoch != epoch) {
     cell.read_epoch = epoch;
     cell.has_far_reader = cell.several_lanes = false;
   } else if (cell.reader / 32 != own / 32) {
-    cell.has_far_reader = true, cell.far_reader = cell.reader, cell.several_lanes = false;
+    cell.has_far_reader = true, cell.far_reader = cell.reader, cell.far_time = cell.read_time;
+    cell.several_lanes = false;
   } else if (cell.read_warp_epoch != warp_epoch) {
     cell.several_lanes = false;
   } else if (cell.reader != own) {
     cell.several_lanes = true;
   }
   cell.reader = own, cell.read_warp_epoch = warp_epoch, cell.read_pc = pc;
+  cell.read_time = clocks[own / 32].of[own / 32];
 }
 
 EMULATOR_OWN void note_cells(Cell* first, size_t count, uintptr_t address, uint32_t bytes,
@@ -183,6 +200,9 @@ EMULATOR_OWN void clear_cells(size_t shared_bytes) {
   }
   block_epoch = ++epoch;
   memset(warp_epochs, 0, sizeof warp_epochs);
+  memset(clocks, 0, sizeof clocks);
+  memset(seen_of_itself, 0, sizeof seen_of_itself);
+  for (int i = 0; i < most_warps; ++i) clocks[i].of[i] = 1;
 }
 
 EMULATOR_OWN void drop_cells() {
