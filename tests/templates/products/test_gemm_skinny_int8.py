@@ -225,3 +225,11 @@ def test_short_sums_of_operands_that_are_both_across_need_no_copies():
 def test_only_long_sums_of_many_odd_rows_along_k_are_multiplied_on_copies(sizes, first):
     task = task_of(Gemm(*sizes, "int8", transpose_b=True))
     assert task.instantiate(task.default()).calls[0].entry == first
+
+
+@pytest.mark.parametrize("rows", [48, 64])
+def test_few_rows_of_two_operands_across_the_sum_run_untuned_on_copies(rows):
+    task = create("gemm.cuda", (rows, 8512, 4928, "int8", 1, True, True), HOPPER)
+    copies, product = task.instantiate(task.default()).calls
+    assert copies.entry == "along_k"
+    assert product.args[:2] == ("a_along_k", "b")
