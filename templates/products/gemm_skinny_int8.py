@@ -36,8 +36,6 @@ REGISTERS, SHARED_BYTES, MULTIPROCESSORS = 65536, 228 * 1024, 132
 # Blocks beyond which more ranges of K gain nothing.
 MOST_BLOCKS = 3 * MULTIPROCESSORS
 MOST_REGISTERS = 250
-# Cycles of a warp for a fragment of an a that is stored as [k, m].
-ACROSS_LEFT = 25
 
 
 class SkinnyTiling:
@@ -160,7 +158,7 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     here = common.smaller(resident, common.ceil_div(tiling.blocks, MULTIPROCESSORS))
     warps = here * c["strips"] * c["ranges"]
     each = c["vec"] * (4.2 if shape.transpose_b else 13.5)
-    each = each + (ACROSS_LEFT if shape.transpose_a else 20) * tiling.frags_m
+    each = each + (40 if shape.transpose_a else 20) * tiling.frags_m
     clustered = (c["split"] > 1) & (tiling.several == 0)
     reducing = 2380 * clustered + 2.7 * warps * tiling.rows * c["vec"]
     cycles: float = waves * (tiling.steps * (440 + warps * each) + reducing) + adding

@@ -31,6 +31,10 @@ CASES = {
     "odd-eights": (Attention(1, 2, 1, 70, 70, 72, True, 0.0, "bfloat16"), (4, 64, 3)),
     "panel-and-a-part": (Attention(1, 1, 1, 66, 77, 80), (4, 64, 2)),
     "wide": (Attention(1, 1, 1, 64, 70, 256), (4, 64, 2)),
+    "biased": (
+        Attention(1, 2, 1, 70, 70, 64, True, bias=(1, 2, 70), bias_dtype="float32"),
+        (4, 64, 2),
+    ),
     "packed-parts": (Attention(2, 2, 2, 70, 70, 80, False, 0.0, "float16", "packed"), (4, 64, 2)),
 }
 
