@@ -124,7 +124,7 @@ def test_sums_are_right_also_where_floats_have_no_pieces(name, strange, tmp_path
     kernel, arrays = source.kernel("cuda"), arrays_of(source)
     if strange:
         arrays[0].flat[5], arrays[1].flat[7], arrays[1].flat[-1] = 1e30, 1e-42, np.nan
-    # Its checks know of no barriers but those of blocks and warps.
+    # Checks take as long as all else.
     library = compile_emulated(kernel, tmp_path / "kernel.so", arch="sm_90", checked=False)
     EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
     given = (x for x, a in zip(arrays, source.args, strict=True) if a.role == "in")

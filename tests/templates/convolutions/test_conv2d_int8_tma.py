@@ -86,7 +86,7 @@ def check(source, tmp_path):
     """Run a kernel in the emulator, and compare."""
     arrays = arrays_for(source)
     kernel = source.kernel("cuda")
-    # Its checks know of no barriers but those of blocks and warps.
+    # Checks take as long as all else.
     library = compile_emulated(kernel, tmp_path / "kernel.so", arch="sm_90", checked=False)
     EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
     wanted = np.asarray(source.reference(*arrays[:-1]))

@@ -226,7 +226,7 @@ def test_products_read_their_operands_where_boxes_put_them(name, tmp_path, monke
     family = gemm_padded.Padded(gemm_tma) if gemm_padded.is_needed(shape) else gemm_tma
     source = family.kernel(shape, {**CHOICE, **change})
     kernel, arrays = source.kernel("cuda"), arrays_of(source)
-    # Its checks know of no barriers but those of blocks and warps.
+    # Checks take as long as all else.
     library = compile_emulated(
         kernel, tmp_path / "kernel.so", arch="sm_90", checked=False, optimized=shape.flop > 1e7
     )
