@@ -180,6 +180,15 @@ class ConfigSpace(Knobs):
             return None
         return ConfigEntity(index, self.code_hash, self._entities_at(digits), space=self)
 
+    def point_of(self, choice: Mapping[str, Entity]) -> ConfigEntity | None:
+        """Return the point of a value of each knob, or None where it is not in the space."""
+        digits = [
+            knob.find(choice[name]) if name in choice else None
+            for name, knob in self.space_map.items()
+        ]
+        known = [digit for digit in digits if digit is not None]
+        return self.point(known) if len(known) == len(digits) else None
+
     def own(self, config: ConfigEntity) -> ConfigEntity:
         """Return the point that corresponds to a configuration from elsewhere, such as a log.
 

@@ -6,7 +6,7 @@ import importlib
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -27,7 +27,6 @@ from autotune.task.dispatcher import (
 from autotune.task.errors import WorkloadError
 from autotune.task.fallback import FallbackConfigEntity
 from autotune.task.json_form import plain
-from autotune.task.kinds import Entity
 from autotune.task.knobs import Knobs
 from autotune.task.membership import check_index
 from autotune.task.template import (
@@ -230,22 +229,12 @@ class Task:
             self.instantiate(untuned)
         except Exception:  # a template is the user's: whatever it raises, it does not run untuned
             return None
-        return self._point({name: untuned[name] for name in untuned})
+        return self.config_space.point_of({name: untuned[name] for name in untuned})
 
     def suggested(self) -> list[ConfigEntity]:
         """Return the valid points that the template suggests to try early."""
-        points = map(self._point, self.config_space.suggestions)
+        points = map(self.config_space.point_of, self.config_space.suggestions)
         return [point for point in points if point is not None]
-
-    def _point(self, choice: Mapping[str, Entity]) -> ConfigEntity | None:
-        """Return the point of a value of each knob, or None where it is not in the space."""
-        space = self.config_space
-        digits = [
-            knob.find(choice[name]) if name in choice else None
-            for name, knob in space.space_map.items()
-        ]
-        known = [digit for digit in digits if digit is not None]
-        return space.point(known) if len(known) == len(digits) else None
 
     def own(self, candidate: object) -> ConfigEntity:
         """Return the point of the space to which a record belongs, by its choices.
