@@ -99,10 +99,13 @@ def _rules(choice: Mapping[str, int], shape: IntegerConv2dNhwc, target: Target) 
     """Return the rules of `violation`; choices may be arrays of them."""
     form = Form.of(choice[KNOB])
     vectors = 2 * common.pick(form.cluster_reduce, choice["split"], 1)
+    added = shape.end.residual is not None
     return [
         (form.swapped > 0, "swapped operands"),
         (choice["frags_n"] % vectors > 0, "parts of vectors of results"),
-        ((shape.end.residual is not None) & (_registers(choice) > MOST), "a residual beside sums"),
+        (added & (_registers(choice) > MOST), "a residual beside sums"),
+        # The emulator has no clusters, and on a device none with a residual ran.
+        (added & (form.cluster_reduce > 0), "a residual after a cluster reduction"),
         *rules(choice, items_of(shape), target),
     ]
 
@@ -133,8 +136,9 @@ def wins(shape: IntegerConv2dNhwc, target: Target) -> bool:
     """Return whether a shape runs by these kernels where nothing was tuned.
 
     Boxes have 128 bytes of a tap. On an H200 64 channels of 3x3 on one image of 56x56 took 4.7 us
-    so, 3.9 by ``mma.sync``, and 16 channels of 1x1 on 112x112 5.0 and 4.1; all other layers of
-    ResNet-50 and MobileNet-V2 of 1.0 to 1.7 times less, but for those with a residual at batch 1.
+    so, 3.9 by ``mma.sync``, and 16 channels of 1x1 on 112x112 5.0 and 4.1; others of
+    ResNet-50 and MobileNet-V2 ran 0.9 to 1.7 times as fast. Those with a residual at batch 1 were
+    up to 0.9 us slower, before residuals were loaded ahead, which was not timed.
     """
     half_boxes = shape.window.taps > 1 and shape.run % ROW_BYTES > 0
     return shape.k > SHORT_SUM and not (half_boxes and shape.m <= FEW_PIXELS)
