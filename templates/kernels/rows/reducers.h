@@ -55,8 +55,7 @@ struct Extreme {
   static __device__ __forceinline__ Value value(State s) { return s.best; }
 };
 
-// Index of the minimum or maximum; of several, the first. A thread adds elements of ascending indices, so that only a
-// better one takes the place of another; the first element stands for none, which is right if all are as bad as can be.
+// Index of the minimum or maximum; of several, the first.
 template <bool LARGEST>
 struct ExtremeIndex {
   struct State {
@@ -64,7 +63,7 @@ struct ExtremeIndex {
     int index;
   };
   static __device__ __forceinline__ State identity() {
-    return {LARGEST ? LOWEST : HIGHEST, 0};
+    return {LARGEST ? LOWEST : HIGHEST, 0x7fffffff};
   }
   static __device__ __forceinline__ State combine(State a, State b) {
     const bool a_nan = a.best != a.best, b_nan = b.best != b.best;
@@ -73,8 +72,7 @@ struct ExtremeIndex {
     return (equal ? b.index < a.index : better) ? b : a;
   }
   static __device__ __forceinline__ void add(State& s, Value v, int index) {
-    const bool better = LARGEST ? !(v <= s.best) : !(v >= s.best);
-    if (better && s.best == s.best) s = State{v, index};
+    s = combine(s, State{v, index});
   }
   static __device__ __forceinline__ int value(State s) { return s.index; }
 };
