@@ -199,6 +199,19 @@ def _banks(shape: Conv2dNhwc) -> int:
     return max(read.count(bank) for bank in read)
 
 
+def _step(shape: Conv2dNhwc, tiling: RowsTiling, together: int) -> float:
+    """Return cycles of a multiprocessor for a step along K of fragments multiplied together."""
+    size, f, (kh, kw) = item_bytes(shape), FITTED, shape.window.size
+    each = 8 // size
+    parts = each // math.gcd(shape.ci, each)
+    one_run = kh == 1 and (kw == 1 or shape.window.dilation[1] == 1)
+    loads = 2 * together * parts + (not one_run)
+    packed = together * (2 if size == 4 or parts > 1 else 0)
+    reads = f.load * (loads * (1 + f.collisions * (_banks(shape) - 1)) + packed)
+    products = tiling.at_once * together
+    return reads + f.product * products + f.right * tiling.at_once
+
+
 def estimate(shape: Conv2dNhwc, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles; choices may be arrays of them.
 
@@ -208,14 +221,7 @@ def estimate(shape: Conv2dNhwc, choice: Mapping[str, int], target: Target) -> fl
     shape = flat(shape)
     tiling, c, size, f = RowsTiling(shape, choice), choice, item_bytes(shape), FITTED
     count, blocks = common.multiprocessors(target), tiling.grid[0] * tiling.grid[1]
-    each, (kh, kw) = 8 // size, shape.window.size
-    parts = each // math.gcd(shape.ci, each)
-    one_run = kh == 1 and (kw == 1 or shape.window.dilation[1] == 1)
-    loads = 2 * c["together"] * parts + (not one_run)
-    packed = c["together"] * (2 if size == 4 or parts > 1 else 0)
-    reads = f.load * (loads * (1 + f.collisions * (_banks(shape) - 1)) + packed)
-    products = tiling.at_once * c["together"]
-    step = reads + f.product * products + f.right * tiling.at_once
+    step = _step(shape, tiling, c["together"])
     vectors = tiling.rows * tiling.run * size / 16
     results = tiling.pixels * c["filters"] / common.widest(shape.co)
     filters = tiling.steps * tiling.frags_n * 256 / size
