@@ -42,6 +42,9 @@ _PART, _LEAST_S = 0.5, 4.0
 _MOST_KEPT = 8
 # Between the name of a folder and what tells apart those in which it is being made.
 _UNFINISHED = "-new-"
+# Seconds from which such a folder may be of a killed process. Before, it is of one that goes on,
+# even if its lock does not say so, as on another host or where there are no locks.
+_DEAD_S = 600
 _MAGIC = b"gpch"
 _compiled: Counter[Path] = Counter()
 _looked_at: dict[Path, bool] = {}
@@ -201,11 +204,14 @@ def _read_files(rules: Path) -> list[list[object]]:
 
 def _forget_old(parent: Path) -> None:
     """Keep as many as different compilers and architectures need, and nothing of killed makers."""
-    folders = sorted((p for p in parent.iterdir() if p.is_dir()), key=lambda p: p.stat().st_mtime)
+    ages = {p: p.stat().st_mtime for p in parent.iterdir() if p.is_dir()}
+    folders = sorted(ages, key=ages.__getitem__)
     made = [p for p in folders if _UNFINISHED not in p.name]
     for each in made[:-_MOST_KEPT]:
         shutil.rmtree(each, ignore_errors=True)
     for each in set(folders) - set(made):
+        if time.time() - ages[each] < _DEAD_S:
+            continue
         with _turn(parent / each.name.partition(_UNFINISHED)[0]) as dead:
             if dead:
                 shutil.rmtree(each, ignore_errors=True)

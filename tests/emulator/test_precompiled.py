@@ -1,6 +1,7 @@
 """The header of the emulator, precompiled: when it is made, and that nothing depends on it."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -285,12 +286,15 @@ def test_only_as_many_are_kept_as_compilers_need(tmp_path):
 
 
 def test_what_a_killed_process_left_is_removed_and_what_is_being_made_is_kept(tmp_path):
-    left, making = tmp_path / "a-new-x", tmp_path / "b-new-y"
-    for each in (left, making, *(tmp_path / f"{i}" for i in range(8))):
+    left, making, begun = (tmp_path / name for name in ("a-new-x", "b-new-y", "c-new-z"))
+    for each in (left, making, begun, *(tmp_path / f"{i}" for i in range(8))):
         each.mkdir()
+    for each in (left, making):
+        os.utime(each, (0, 0))
     with precompiled._turn(tmp_path / "b") as own:
         assert own
         precompiled._forget_old(tmp_path)
     assert making.exists()
+    assert begun.exists()  # perhaps by another host, whose locks are not seen here
     assert not left.exists()
-    assert sum(p.is_dir() for p in tmp_path.iterdir()) == 9
+    assert sum(p.is_dir() for p in tmp_path.iterdir()) == 10

@@ -181,6 +181,16 @@ def test_every_other_answer_wrong_is_found(trials):
     assert "not deterministic" not in trials.run(TWICE + "y[5] = 7;", 2 * X, X)
 
 
+def test_a_wrong_kernel_that_only_rounds_otherwise_in_each_run_is_deterministic(trials):
+    rounded = TWICE + "y[5] = 7; y[6] += calls % 2 ? 1e-6f : 0;"
+    job = trials.job(rounded, 2 * X, X)
+    bounds = trials.file("bounds", np.full(N, 1e-5, "float32"))
+    job = replace(job, checks=(replace(job.checks[0], bounds=bounds),))
+    told = run_job(trials.state, job, lambda event: None).message
+    assert told.startswith("y: 1 of 64 elements differ")
+    assert "deterministic" not in told
+
+
 def test_truth_that_is_never_stored_is_missed(trials):
     x = np.arange(N) % 3 > 0
     assert trials.run("for (int i = 0; i < N; i++) y[i] = x[i];", x, x) == "verified"
