@@ -231,6 +231,8 @@ def _outputs_of_a_run(
 
 def _apart(check: Check, first: Array, second: Array) -> bool:
     """Return whether two answers are further apart than right ones may be."""
+    if first.tobytes() == second.tobytes():
+        return False
     bounds = 2 * read_values(check.bounds, "float32") if check.bounds else None
     return mismatch(check.name, second, Expected(first, bounds, spread=1.0)) is not None
 
