@@ -19,4 +19,6 @@ def spilled(kernel, folder):
     assert done.returncode == 0, done.stderr
     # These say that the assembler waits for products where the kernel does not.
     assert "(C75" not in done.stderr
-    return [int(n) for n in re.findall(r"(\d+) bytes spill stores", done.stderr)]
+    found = [int(n) for n in re.findall(r"(\d+) bytes spill stores", done.stderr)]
+    assert found, "the assembler says nothing of spilled registers"
+    return found
