@@ -143,7 +143,9 @@ def _line(one: Recheck) -> str:
 
 
 def _change(one: Recheck) -> str:
-    """Return in words the relative change of a time, and whether it is within noise."""
+    """Return in words the relative change of a time, and whether it is within noise, if known."""
+    if one.noise is None:
+        return f"{one.change:+.1%}"
     within = "within" if abs(one.change) <= one.noise else "beyond"
     return f"{one.change:+.1%}, {within} noise of {one.noise:.1%}"
 

@@ -206,6 +206,8 @@ def test_a_change_is_set_against_the_noise():
     assert command._change(Recheck(inp, before, pair(SCALE, 0, 1.01e-3)[1], "confirmed")) == (
         "+1.0%, within noise of 2.0%"
     )
+    unknown = pair(SCALE, 0, 1e-3)[1], pair(SCALE, 0, 1.01e-3)[1]
+    assert command._change(Recheck(inp, *unknown, "confirmed")) == "+1.0%"
     noisy = pair(SCALE, 0, 1.2e-3, noise_floor=0.1)[1]
     assert (
         command._change(Recheck(inp, before, noisy, "slower")) == "+20.0%, beyond noise of 10.0%"

@@ -87,9 +87,9 @@ class Recheck:
         return self.now_s / self.then_s - 1 if self.then_s else math.inf
 
     @property
-    def noise(self) -> float:
-        """The larger spread of the two measurements, relative to their times."""
-        return max(self.recorded.spread or 0.0, self.measured.spread or 0.0)
+    def noise(self) -> float | None:
+        """The larger spread of the two measurements, relative to their times, if one is known."""
+        return max(filter(None, (self.recorded.spread, self.measured.spread)), default=None)
 
     @property
     def holds(self) -> bool:
