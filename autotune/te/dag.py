@@ -20,7 +20,10 @@ def post_order(outputs: Iterable[Operation]) -> list[Operation]:
             order[op] = None
             continue
         todo.append((op, True))
-        todo.extend((tensor.op, False) for tensor in reversed(op.input_tensors))
+        # A state that no update reads has its place in the memory of a scan too.
+        states = op.state_placeholder if isinstance(op, ScanOp) else ()
+        read = (*op.input_tensors, *states)
+        todo.extend((tensor.op, False) for tensor in reversed(read))
     return list(order)
 
 

@@ -209,3 +209,13 @@ def test_a_scan_has_no_reference_of_its_own():
     x, *_, y = two_rows_back()
     with pytest.raises(MeasureError, match=r"Y is a te.scan, of which there is no reference"):
         bounded_kernel([x, y])
+
+
+def test_a_state_that_no_step_reads_is_computed():
+    x = te.placeholder((5, 8), name="X")
+    state, out = te.placeholder((5, 8), name="S"), te.placeholder((5, 8), name="out")
+    firsts = [te.compute((1, 8), lambda _, i: x[0, i], name=f"first{n}") for n in range(2)]
+    step = te.compute((5, 8), lambda t, i: state[t - 1, i] + x[t, i], name="step")
+    shown = te.compute((5, 8), lambda t, i: state[t - 1, i] * 2, name="shown")
+    y = te.scan(firsts, [step, shown], [state, out], inputs=[x], name="Y")
+    check(te.create_schedule(y[0].op), [x], y, "llvm")
