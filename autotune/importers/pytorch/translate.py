@@ -102,7 +102,15 @@ class Translation:
         if whole in self.known:
             self.known[node] = self.known[whole][number]
             return
+        if is_empty(node.meta.get("val")):
+            self.known[node] = empty_like(node.meta["val"])
+            return
         several = self.values[whole]
+        made = whole.meta["val"]
+        some = [i for i, each in enumerate(made) if hasattr(each, "dtype") and not is_empty(each)]
+        # Parts without elements were left out (`types_of`).
+        if several is not None and len(several) == len(some) < len(made) and number in some:
+            number = some.index(number)
         self.values[node] = None if several is None else several[number]
         if several is not None and several[number] is None and node.users:
             self.missing[f"{whole.target}, its result {number}"] += 1

@@ -16,6 +16,9 @@ typedef struct {
   element line[PHASE * SX], phases[SX][PHASE], lowest[IW];
 } Scratch;
 
+// Per thread, and not on its stack, which long rows would exceed.
+static _Thread_local Scratch scratch;
+
 // Writes the maxima of the columns of the rows that the windows from row `top` on have; those beyond the image are the
 // lowest.
 static void join_rows(Scratch* restrict with, const element* restrict plane, const int top) {
@@ -56,14 +59,14 @@ static void join_columns(Scratch* restrict with, element* restrict out) {
 void max_pool(const element* restrict data, element* restrict out) {
 #pragma omp parallel if ((size_t)PLANES * OH * OW * KH * KW > 500000)
   {
-    Scratch with;
-    for (int x = 0; x < PHASE * SX; ++x) with.line[x] = LOWEST;
-    for (int x = 0; x < IW; ++x) with.lowest[x] = LOWEST;
+    Scratch* const with = &scratch;
+    for (int x = 0; x < PHASE * SX; ++x) with->line[x] = LOWEST;
+    for (int x = 0; x < IW; ++x) with->lowest[x] = LOWEST;
 #pragma omp for schedule(static)
     for (int n = 0; n < PLANES; ++n)
       for (int y = 0; y < OH; ++y) {
-        join_rows(&with, data + (size_t)n * IH * IW, y * SY - PY);
-        join_columns(&with, out + ((size_t)n * OH + y) * OW);
+        join_rows(with, data + (size_t)n * IH * IW, y * SY - PY);
+        join_columns(with, out + ((size_t)n * OH + y) * OW);
       }
   }
 }

@@ -22,16 +22,18 @@ def histogram(call: Call, x: Value, bins: int = 100, low: float = 0, high: float
     if not low < high:
         call.refuse("min and max", "numbers, the first less than the second", (low, high))
     count = x.type.size
-    wide = call.cast(call.reshape(x, (count, 1)), "float32")
-    least, most = call.constant(low, "float32"), call.constant(high, "float32")
-    each = call.constant(bins / (high - low), "float32")
-    apart = call.apply(ops.Subtract(), wide, least)
-    place = call.apply(ops.Floor(), call.apply(ops.Multiply(), apart, each))
-    place = call.apply(ops.Minimum(), place, call.constant(bins - 1, "float32"))
-    beyond = call.apply(ops.Greater(), wide, most)
-    none = call.constant(np.full((count, 1), -1), "float32")
+    dtype = x.dtype if x.dtype in ("float32", "float64") else "float32"
+    wide = call.cast(call.reshape(x, (count, 1)), dtype)
+    # In torch's order: numbers at an edge are rounded as there.
+    apart = call.apply(ops.Subtract(), wide, call.constant(low, dtype))
+    scaled = call.apply(ops.Multiply(), apart, call.constant(bins, dtype))
+    place = call.apply(ops.Divide(), scaled, call.constant(high - low, dtype))
+    place = call.apply(ops.Floor(), place)
+    place = call.apply(ops.Minimum(), place, call.constant(bins - 1, dtype))
+    beyond = call.apply(ops.Greater(), wide, call.constant(high, dtype))
+    none = call.constant(np.full((count, 1), -1), dtype)
     place = call.apply(ops.Where(), beyond, none, place)
-    known = call.constant(np.arange(bins)[None], "float32")
+    known = call.constant(np.arange(bins)[None], dtype)
     hit = call.cast(call.apply(ops.Equal(), place, known), "int32")
     return call.cast(call.apply(ops.Sum((0,)), hit), call.type.dtype)
 

@@ -78,8 +78,11 @@ def averaged(
     library = torch("importers", GraphError)
     resize = getattr(library.ops.aten, call.name.split(".")[1]).default
     result = x
-    for axis, (old, new) in enumerate(zip(x.shape[2:], call.type.shape[2:], strict=True), 2):
-        scale = scales[axis - 2] if len(scales) == 2 else None
+    # One overload has factors as one list, the other one by one.
+    given = scales[0] if len(scales) == 1 else scales
+    factors = list(given) if isinstance(given, Sequence) and given else [None, None]
+    sizes = zip(x.shape[2:], call.type.shape[2:], factors, strict=True)
+    for axis, (old, new, scale) in enumerate(sizes, 2):
         if old != new or scale not in (None, 1.0):
             # Each column has one pixel of an axis that is resized, rows stay as they are.
             pixels = library.eye(old, dtype=library.float64).reshape(1, 1, old, old)
