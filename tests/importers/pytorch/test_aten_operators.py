@@ -359,6 +359,7 @@ MOVES = {
 MOVES |= {
     "an empty part": lambda x: torch.cat([x[:, :0], x[:, 1:], torch.tensor([])], 1),
     "nothing rotated": lambda x: torch.cat([x[..., :6] * 2, x[..., 6:] + 1], -1),
+    "parts behind an empty one": lambda x: torch.split(x, [0, 2, 0, 2], 1)[1] * 2,
     "a sum of nothing": lambda x: x + x[:, 4:].sum(1, keepdim=True),
 }
 MOVES = Family({name: (function, t(2, 4, 6)) for name, function in MOVES.items()})
@@ -388,6 +389,7 @@ RESIZES = {
     "bicubic": {"size": (9, 11), "mode": "bicubic"},
     "bilinear of averages": {"size": (3, 9), "mode": "bilinear", "antialias": True},
     "bicubic of averages": {"size": (4, 3), "mode": "bicubic", "antialias": True},
+    "factor of averages": {"scale_factor": 0.6, "mode": "bilinear", "antialias": True},
 }
 
 

@@ -91,6 +91,16 @@ def test_maxima_of_bytes_are_those_of_the_image_alone(dtype, lowest, phases):
     np.testing.assert_array_equal(found, shape.reference()(images))
 
 
+def test_rows_of_bytes_may_be_longer_than_a_stack():
+    shape = BytePool(1, 1, 4_000_000, 1, Window((1, 2), (1, 2)), dtype="uint8")
+    with Target("llvm"):
+        module = build(max_pool_bytes.kernel(shape, {"phases": 1}), name="f")
+    images = np.random.default_rng(0).integers(0, 256, (1, 1, 1, 4_000_000)).astype("uint8")
+    found = np.zeros(module.kernel.args[1].shape, "uint8")
+    module(images, found)
+    np.testing.assert_array_equal(found.ravel(), images.reshape(-1, 2).max(1))
+
+
 def test_what_a_cpu_does_not_compute_of_windows_is_said():
     with pytest.raises(TemplateError, match="a CPU pools maxima in NCHW, got 'avg'"):
         create("pool2d.cpu", ("avg", 1, 8, 8, 4, 3, 2, 1, 1, False, "NCHW", "int8"), "llvm")
