@@ -66,7 +66,8 @@ def _every(simplifier: BodySimplifier, name: str, extent: int | Expr) -> Expr:
 def check_steps(plan: Plan, simplifier: BodySimplifier) -> None:
     """Raise if a step reads a row of a state that has not been computed by then.
 
-    Rows whose number is not the present one and a constant are not checked.
+    Where the distance of a row from the present one varies, some steps may read it under a
+    condition: it is refused if no step can.
     """
     for scan, state, reader, load in _reads_of_states(plan, simplifier):
         op, name = scan.stage.op, reader.stage.op.name
@@ -84,6 +85,11 @@ def check_steps(plan: Plan, simplifier: BodySimplifier) -> None:
             raise LoweringError(
                 f"{op.name}: {name} reads {state.name}[t {distance.const:+d}, ...] at step t, "
                 f"which is {_why_no_row(distance.const, first, op.init[0].name)}"
+            )
+        if distance.bounds[0] >= 0:
+            raise LoweringError(
+                f"{op.name}: {name} reads row {load.indices[0]} of {state.name}, which is not "
+                "computed by then at any step; a step reads rows before its own, such as t - 1"
             )
     _check_pipelines(plan, simplifier)
 

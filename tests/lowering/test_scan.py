@@ -156,6 +156,15 @@ def test_a_row_that_is_not_there_yet_is_refused(distance, why):
         lower(te.create_schedule(y.op), [x, y])
 
 
+def test_a_row_that_no_step_can_read_is_refused():
+    x, state = te.placeholder((5, 8), name="X"), te.placeholder((5, 8), name="S")
+    first = te.compute((1, 8), lambda t, i: x[t, i], name="first")
+    step = te.compute((5, 8), lambda t, i: state[4, i] + x[t, i], name="step")
+    y = te.scan(first, step, state, inputs=[x], name="Y")
+    with pytest.raises(LoweringError, match="step reads row 4 of S, which is not computed"):
+        lower(te.create_schedule(y.op), [x, y])
+
+
 def test_what_reads_a_state_stays_in_the_loop_over_rows():
     x, _, half, _, y = two_rows_back()
     s = te.create_schedule(y.op)
