@@ -127,7 +127,7 @@ RUNNING = [
         lambda key, value: executor().set_input(key, value),
         lambda: {"key": "data", "value": np.zeros((1, 1, 4, 4))},
         {"key": KEY, "value": [5, None, "abc", [], bad.Odd(), [[1], [2, 3]], np.zeros((1, 4, 4))]},
-        {"key": "input", "value": "source"},
+        {"key": "input", "value": "copyfrom"},
     ),
     Api(
         "get_output",

@@ -115,7 +115,7 @@ FUNCTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("args", "wanted"), FUNCTIONS, ids=lambda each: str(each))
+@pytest.mark.parametrize(("args", "wanted"), FUNCTIONS, ids=[str(each) for each, _ in FUNCTIONS])
 def test_functions_of_elements_and_results_are_part_of_the_kernel(args, wanted):
     shape = Reduction.of(*args)
     data = np.random.default_rng(2).standard_normal(shape.extents) * 2
