@@ -31,6 +31,8 @@ OWNER = "attention"
 LAYOUTS = ("BHSD", "BSHD", "packed")
 # Bytes of keys and values of which the L2 cache holds most, while blocks of all of them run.
 SECTION_BYTES = 52 * 2**20
+# Keys of the least tiles, and registers of a thread that they always fit in.
+LEAST_KEYS, MOST_REGISTERS = 16, 250
 # One of so many ranges of a split may be without keys: few splits divide the tiles of keys.
 MOST_EMPTY = 16
 
@@ -227,7 +229,10 @@ class AttentionTiling:
         staged = self.tile_q + 2 * c["stages"] * c["keys"]
         deep = 16 * common.ceil_div(shape.size, 16)
         self.shared_bytes = 2 * staged * (deep + 8)
-        self.registers = deep * 3 // 4 + c["keys"] // 2 + bias_registers(shape, c["keys"]) + 48
+        every = deep * 3 // 4 + c["keys"] // 2 + bias_registers(shape, c["keys"]) + 48
+        # Of a bias beside the widest heads one warp of the least tiles spills a few, others none.
+        least = c["keys"] == LEAST_KEYS
+        self.registers = common.pick(least, common.smaller(every, MOST_REGISTERS), every)
         self.blocks = self.tiles * shape.matrices
 
 
@@ -248,7 +253,7 @@ def candidates(shape: Attention) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     return {
         "warps": [1, 2, 4, 8],
-        "keys": [16, 32, 64, 128],
+        "keys": [LEAST_KEYS, 32, 64, 128],
         "stages": [2, 3, 4],
         "split": common.up_to(max(1, shape.keys // 32), (1, 2, 4, 8, 16, 32, 64)),
     }

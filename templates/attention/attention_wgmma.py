@@ -181,6 +181,8 @@ def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
         "ROW_MAP": initializer(row),
         "QUERIES_IN_REGISTERS": int(tiling.loads_queries(hopper)),
     }
+    if not persistent:  # Blocks have one work tile each, which they find in one section only.
+        own["SECTION"] = shape.matrices
     return common.cuda_kernel(
         shape,
         ["mma.h", "barriers.h", "tma.h", "wgmma.h", "exp2.h", "attention.h", "attention_wgmma.cu"],

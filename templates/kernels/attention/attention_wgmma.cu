@@ -330,7 +330,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention_wgmma(
       __syncwarp();
       if (threadIdx.x % 32 == 0) barrier_arrive(storage.queries_empty());
     }
-    if (work.begin < work.end) consume(sums, storage, queries, work, first, state, order, bias);
+    if (work.begin < work.end)
+      consume(sums, storage, queries, work, first, state, order, bias);
+    else if (CAUSAL && QUERIES > KEYS && PERSISTENT && !QUERIES_IN_REGISTERS && threadIdx.x % 32 == 0)
+      barrier_arrive(storage.queries_empty());  // rows that attend to no key
     write_vectors(to, sums, work.matrix, first, threadIdx.x % 32);
     if (!PERSISTENT) break;
   }

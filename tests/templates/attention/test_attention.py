@@ -119,6 +119,14 @@ def test_every_shape_has_configurations_and_its_default_is_one(b, kv, group, que
     assert launch_violation(kernel, HOPPER.limits) is None
 
 
+@pytest.mark.parametrize("bias", ["", "float32"])
+@pytest.mark.parametrize("size", [246, 256])
+def test_the_widest_heads_have_configurations_with_a_bias(size, bias):
+    args = (2, 4, 300, 300, size, 4, False, 0.0, "float16", "BHSD", (1, 4, 300), bias)
+    for target in (HOPPER, Target("cuda -arch=sm_80")):
+        assert create("attention.cuda", args, target).default() is not None
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [

@@ -60,6 +60,22 @@ def test_blocks_walk_over_rows_that_fill_a_device_more_than_once(name, tmp_path,
     check_compiled(source, tmp_path)
 
 
+def test_rows_that_attend_to_no_key_free_their_place_in_shared_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(attention_wgmma.common, "multiprocessors", lambda target: 1)
+    monkeypatch.setattr(
+        attention_wgmma.AttentionWgmmaTiling, "loads_queries", lambda tiling, target: False
+    )
+    shape = Attention(2, 1, 1, 130, 20, 32, causal=True)
+    check_compiled(attention_wgmma.kernel(shape, choice_of(4, 64, 2)), tmp_path)
+
+
+def test_blocks_of_one_work_tile_each_find_it_in_any_section(tmp_path, monkeypatch):
+    monkeypatch.setattr(attention_mma, "SECTION_BYTES", 4 * 40 * 32)
+    source = attention_wgmma.kernel(Attention(1, 3, 3, 40, 40, 32, True), choice_of(4, 64, 2))
+    assert source.calls[0].launch.grid[0] == 3
+    check_compiled(source, tmp_path)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_read_their_operands_where_copies_put_them(name, tmp_path):
     shape, knobs = CASES[name]
