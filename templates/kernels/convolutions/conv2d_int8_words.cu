@@ -60,7 +60,7 @@ __device__ __forceinline__ void write_row(
 #pragma unroll
   for (int i = 0; i < CO / 16 * COLUMNS; i += 32) {
     const int row = (i + lane) / (CO / 16), vector = (i + lane) % (CO / 16);
-    if (row < width)
+    if ((CO % 32 == 0 || row < COLUMNS) && row < width)
       *reinterpret_cast<uint4*>(out + row * CO + vector * 16) =
           *reinterpret_cast<const uint4*>(box + row * BOX_PITCH + vector * 16);
   }

@@ -73,6 +73,11 @@ PIXELS = {
                           Requantisation("int8", -9, "int8", 4)),
         {"warpgroups": 2, "tiles": 1},
     ),
+    "filters that are no whole vectors of a warp": (
+        IntegerConv2dNhwc(1, 3, 24, 16, 4, Window((1, 3)), 1,
+                          Requantisation("int8", 0, "int8", 4)),
+        {"warpgroups": 1, "tiles": 1},
+    ),
 }  # fmt: skip
 
 
