@@ -18,6 +18,18 @@ __device__ __forceinline__ unsigned load_channels(const Byte* from) {
   return COUNT == 4 ? *reinterpret_cast<const unsigned*>(from) : *from;
 }
 
+// Loads the filters of neighbouring channels: those of four are whole words.
+__device__ __forceinline__ void load_filters(int (&filter)[COUNT][KH * KW], const signed char* __restrict__ from) {
+  constexpr int TAPS = KH * KW;
+  unsigned word[TAPS];
+#pragma unroll
+  for (int i = 0; i < TAPS; ++i)
+    word[i] = COUNT == 4 ? reinterpret_cast<const unsigned*>(from)[i] : static_cast<unsigned char>(from[i]);
+#pragma unroll
+  for (int i = 0; i < COUNT * TAPS; ++i)
+    filter[i / TAPS][i % TAPS] = static_cast<signed char>(COUNT == 4 ? word[i / 4] >> i % 4 * 8 : word[i]);
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) conv2d_int8_planes(
     const Byte* __restrict__ data, const signed char* __restrict__ weight,
     REQUANTISE_PARAMETERS Result* __restrict__ out) {
@@ -25,10 +37,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_int8_planes(
   const int x0 = i / (CO / COUNT) % BLOCKS_X * PIXELS, row = i / (CO / COUNT) / BLOCKS_X, image = row / OH;
   if (image >= IMAGES) return;
   int filter[COUNT][KH * KW], sums[PIXELS][COUNT] = {};
-#pragma unroll
-  for (int c = 0; c < COUNT; ++c)
-#pragma unroll
-    for (int tap = 0; tap < KH * KW; ++tap) filter[c][tap] = weight[(channel + c) * (KH * KW) + tap];
+  load_filters(filter, weight + channel * (KH * KW));
 #pragma unroll
   for (int ky = 0; ky < KH; ++ky) {
     const int y = row % OH * SY - PAD_TOP + ky * DY;
