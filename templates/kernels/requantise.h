@@ -41,6 +41,25 @@ __device__ __forceinline__ Channels<NUMBERS> channels(
   return found;
 }
 
+// Loads what is known of NUMBERS channels, all of which exist; where there are several, they are even, and begin at an even
+// one.
+template <int NUMBERS>
+__device__ __forceinline__ Channels<NUMBERS> all_channels(
+    const int* weights, const float* scale, const float* shift, int channel) {
+  if (NUMBERS % 2) return channels<NUMBERS>(weights, scale, shift, channel, NUMBERS);
+  Channels<NUMBERS> found;
+#pragma unroll
+  for (int i = 0; i < NUMBERS / 2; ++i) {
+    const float2 scales = reinterpret_cast<const float2*>(scale + channel)[i];
+    const float2 shifts = reinterpret_cast<const float2*>(shift + channel)[i];
+    const int2 sums = DATA_ZERO ? reinterpret_cast<const int2*>(weights + channel)[i] : make_int2(0, 0);
+    found.scale[i * 2] = scales.x, found.scale[i * 2 + 1] = scales.y;
+    found.shift[i * 2] = shifts.x, found.shift[i * 2 + 1] = shifts.y;
+    found.centre[i * 2] = DATA_ZERO * sums.x, found.centre[i * 2 + 1] = DATA_ZERO * sums.y;
+  }
+  return found;
+}
+
 // Conversions between floats and integers take eight times as long as sums. Whole numbers below 2^22 are the last bits
 // of a float of about 1.5 * 2^23, to which a sum with that number rounds, halves to even.
 #define MAGIC 12582912.0f

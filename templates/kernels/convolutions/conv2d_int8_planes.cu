@@ -30,14 +30,16 @@ __device__ __forceinline__ void load_filters(int (&filter)[COUNT][KH * KW], cons
     filter[i / TAPS][i % TAPS] = static_cast<signed char>(COUNT == 4 ? word[i / 4] >> i % 4 * 8 : word[i]);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) conv2d_int8_planes(
+extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS) conv2d_int8_planes(
     const Byte* __restrict__ data, const signed char* __restrict__ weight,
     REQUANTISE_PARAMETERS Result* __restrict__ out) {
   const int i = blockIdx.x * THREADS + threadIdx.x, channel = i % (CO / COUNT) * COUNT;
   const int x0 = i / (CO / COUNT) % BLOCKS_X * PIXELS, row = i / (CO / COUNT) / BLOCKS_X, image = row / OH;
   if (image >= IMAGES) return;
   int filter[COUNT][KH * KW], sums[PIXELS][COUNT] = {};
+  const Channels<COUNT> end = all_channels<COUNT>(REQUANTISATION, channel);
   load_filters(filter, weight + channel * (KH * KW));
+  unsigned word[KH][COLUMNS];
 #pragma unroll
   for (int ky = 0; ky < KH; ++ky) {
     const int y = row % OH * SY - PAD_TOP + ky * DY;
@@ -46,18 +48,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_int8_planes(
     for (int column = 0; column < COLUMNS; ++column) {
       const int x = x0 * SX - PAD_LEFT + column;
       const bool inside = static_cast<unsigned>(y) < IH && static_cast<unsigned>(x) < IW;
-      const unsigned word = inside ? load_channels(line + x * CO) : DATA_ZERO_WORD;
+      word[ky][column] = inside ? load_channels(line + x * CO) : DATA_ZERO_WORD;
+    }
+  }
+#pragma unroll
+  for (int ky = 0; ky < KH; ++ky)
+#pragma unroll
+    for (int column = 0; column < COLUMNS; ++column)
 #pragma unroll
       for (int p = 0; p < PIXELS; ++p) {
         const int from = column - p * SX;
         if (from >= 0 && from % DX == 0 && from / DX < KW) {
 #pragma unroll
-          for (int c = 0; c < COUNT; ++c) sums[p][c] += byte_in(word, c) * filter[c][ky * KW + from / DX];
+          for (int c = 0; c < COUNT; ++c) sums[p][c] += byte_in(word[ky][column], c) * filter[c][ky * KW + from / DX];
         }
       }
-    }
-  }
-  const Channels<COUNT> end = channels<COUNT>(REQUANTISATION, channel, COUNT);
 #pragma unroll
   for (int p = 0; p < PIXELS; ++p)
     if (OW % PIXELS == 0 || x0 + p < OW)

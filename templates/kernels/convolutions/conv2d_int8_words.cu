@@ -50,7 +50,7 @@ __device__ __forceinline__ void write_row(
 #pragma unroll
   for (int j = 0; j < CO / 8; ++j) {
     const int channel = j * 8 + lane % 4 * 2;
-    const Channels<2> end = channels<2>(REQUANTISATION, channel, 2);
+    const Channels<2> end = all_channels<2>(REQUANTISATION, channel);
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       *reinterpret_cast<unsigned short*>(box + (lane / 4 + half * 8) * BOX_PITCH + channel) =

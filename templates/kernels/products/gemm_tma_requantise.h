@@ -12,18 +12,8 @@ struct RequantiseArgs {
   const Added* residual;
 };
 
-// Loads what is known of two channels, of which the first is even.
 __device__ __forceinline__ Channels<2> two_channels(const RequantiseArgs& end, int channel) {
-  Channels<2> found;
-  const float2 scale = *reinterpret_cast<const float2*>(end.scale + channel);
-  const float2 shift = *reinterpret_cast<const float2*>(end.shift + channel);
-  found.scale[0] = scale.x, found.scale[1] = scale.y, found.shift[0] = shift.x, found.shift[1] = shift.y;
-  found.centre[0] = found.centre[1] = 0;
-  if (DATA_ZERO) {
-    const int2 weights = *reinterpret_cast<const int2*>(end.weights + channel);
-    found.centre[0] = DATA_ZERO * weights.x, found.centre[1] = DATA_ZERO * weights.y;
-  }
-  return found;
+  return all_channels<2>(end.weights, end.scale, end.shift, channel);
 }
 
 // Vectors of a residual that a lane has of 16 rows and 128 columns.
