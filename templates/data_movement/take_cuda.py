@@ -14,6 +14,8 @@ from ..common import Array
 from .transpose_shape import ELEMENT_BYTES
 
 INDICES = {"int32": "int", "int64": "long long"}
+# Untuned: threads of a multiprocessor from which on each of them takes several vectors.
+FILLING = 2048
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,10 @@ def violation(shape: TakeRows, choice: Mapping[str, int], target: Target) -> str
 
 
 def default_choice(shape: TakeRows, target: Target) -> dict[str, int]:
-    """Return a good guess: 16-byte loads."""
-    choice = {"threads": 256, "v": max(candidates(shape)["v"]), "unroll": 1}
+    """Return a good guess: 16-byte loads, or as many narrower ones of a thread in flight."""
+    vec = max(candidates(shape)["v"])
+    filling = common.multiprocessors(target) * FILLING
+    several = [u for u in (4, 2, 1) if u * vec * shape.element_bytes <= 16]
+    unroll = next((u for u in several if shape.flop >= u * vec * filling), 1)
+    choice = {"threads": 256, "v": vec, "unroll": unroll}
     return choice if violation(shape, choice, target) is None else choice | {"threads": 32}

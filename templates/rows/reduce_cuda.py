@@ -20,6 +20,8 @@ from .reduction_shape import Reduction
 SPLITS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 # Outputs up to which a warp, not a thread, combines the partial results of one.
 FEW_OUTPUTS = 2048
+# Length from which on vectors need not divide rows.
+RAGGED = 64
 # Memory bandwidth of an H200, per cycle, and bytes of a sector.
 BYTES_A_CYCLE, SECTOR = 2700, 32
 
@@ -112,13 +114,15 @@ def candidates(shape: Reduction) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     widest = 16 // shape.element_bytes
     across = shape.run if shape.inner == 1 else shape.inner
+    # Rows so long may begin anywhere in vectors.
+    ragged = shape.inner == 1 and not shape.apart and shape.depth >= RAGGED
     threads = [4, 8, 16, 32, 64, 128, 256]
     if shape.inner == 1:
         threads = [*common.lanes(shape.depth), 32, 64, 128, 256, 512, 1024]
     return {
         "threads": threads,
         "rows": [1, 2, 4, 8, 16, 32, 64],
-        "vec": [v for v in (1, 2, 4, 8) if across % v == 0 and v <= widest],
+        "vec": [v for v in (1, 2, 4, 8) if v <= widest and (across % v == 0 or ragged)],
         "unroll": [1, 2, 4, 8, 16],
         "split": common.up_to(max(1, shape.depth // 64), SPLITS),
     }
@@ -170,6 +174,8 @@ def estimate(shape: Reduction, choice: Mapping[str, int], target: Target) -> flo
     # one by one: where a round takes all loads of some threads, the others do all theirs so.
     fewer = tiling.per_split // tiling.sweep
     rounds = max(steps // unroll + steps % unroll, fewer // unroll + fewer % unroll)
+    # Elements before and behind the vectors of a row that these do not divide.
+    rounds = rounds + (shape.run % c["vec"] > 0 if shape.inner == 1 else 0)
     flight = occupied.together * tiling.threads * c["unroll"] * c["vec"] * shape.element_bytes
     # A multiprocessor needs some 32 KiB in flight; narrow loads cost more issue slots.
     waiting = 700 * rounds * max(1.0, flight / 32768)

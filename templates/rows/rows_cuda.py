@@ -19,8 +19,6 @@ MOST_KEPT = 128
 SWEPT = 4
 # Untuned: rows that do not fill a device, and threads of a block of short rows.
 FEW_ROWS, USUAL_BLOCK = 264, 128
-# Maps with -inf as identity: vectors need not divide their rows.
-RAGGED = ("softmax", "log_softmax")
 # Untuned: lanes that a row has, unless fewer load all of it at once; rows so short and few are
 # loaded by scalars, since most of their vectors are partial.
 LANES, SHORT, FEW_ELEMENTS = 4, 128, 2**19
@@ -70,11 +68,11 @@ def defines(shape: Rows, choice: Mapping[str, int]) -> dict[str, int | str]:
 
 def candidates(shape: Rows) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
-    widest, ragged = 16 // shape.element_bytes, shape.operation in RAGGED
+    widest = 16 // shape.element_bytes
     return {
         "threads": [*common.lanes(shape.columns), 32, 64, 128, 256, 512, 1024],
         "rows": [r for r in common.side_by_side(shape.columns) if r < 2 * shape.rows],
-        "vec": [v for v in (1, 2, 4, 8) if v <= widest and (ragged or shape.columns % v == 0)],
+        "vec": [v for v in (1, 2, 4, 8) if v <= widest],
         "keep": [0, 1],
     }
 

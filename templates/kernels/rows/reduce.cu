@@ -38,7 +38,10 @@ __device__ __forceinline__ void write_state(Result* out, float* partial, int out
 }
 
 #if INNER == 1
-// A block has ROWS rows, with THREADS threads each: whole warps, or a power of two of a warp's lanes.
+// A block has ROWS rows, with THREADS threads each: whole warps, or a power of two of a warp's lanes. Where VEC does not
+// divide rows, vectors begin at the first aligned element of a row, and those before and behind them are loaded one by
+// one.
+constexpr bool RAGGED = DEPTH % VEC > 0;
 extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
     const Element* __restrict__ data, Result* __restrict__ out, float* __restrict__ partial) {
   constexpr int WARPS = (THREADS + 31) / 32, SWEEP = THREADS * VEC;
@@ -52,9 +55,21 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
   State states[UNROLL];
 #pragma unroll
   for (int i = 0; i < UNROLL; ++i) states[i] = REDUCER::identity();
-  int at = begin + threadIdx.x * VEC;
+  int first = begin, last = end;
+  if (RAGGED) {
+    const int before = static_cast<int>((static_cast<long long>(active ? row : 0) * DEPTH + begin) % VEC);
+    first = begin + (VEC - before) % VEC;
+    first = first < end ? first : end;
+    last = end - (end - first) % VEC;
+    for (int each = begin + threadIdx.x; each < first; each += THREADS) {
+      Value v[1];
+      load_elements<1>(v, from + each);
+      REDUCER::add(states[0], v[0], each);
+    }
+  }
+  int at = first + threadIdx.x * VEC;
 #pragma unroll 1
-  for (; at + (UNROLL - 1) * SWEEP < end; at += UNROLL * SWEEP) {
+  for (; at + (UNROLL - 1) * SWEEP < last; at += UNROLL * SWEEP) {
     Value v[UNROLL][VEC];
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) load_elements<VEC>(v[i], row_at(from, at, i * SWEEP));
@@ -64,11 +79,18 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
       for (int j = 0; j < VEC; ++j) REDUCER::add(states[i], v[i][j], at + i * SWEEP + j);
   }
 #pragma unroll 1
-  for (; at < end; at += SWEEP) {
+  for (; at < last; at += SWEEP) {
     Value v[VEC];
     load_elements<VEC>(v, row_at(from, at, 0));
 #pragma unroll
     for (int j = 0; j < VEC; ++j) REDUCER::add(states[0], v[j], at + j);
+  }
+  if (RAGGED) {
+    for (int each = last + threadIdx.x; each < end; each += THREADS) {
+      Value v[1];
+      load_elements<1>(v, from + each);
+      REDUCER::add(states[0], v[0], each);
+    }
   }
 #pragma unroll
   for (int i = 1; i < UNROLL; ++i) states[0] = REDUCER::combine(states[0], states[i]);

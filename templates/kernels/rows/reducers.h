@@ -55,7 +55,8 @@ struct Extreme {
   static __device__ __forceinline__ Value value(State s) { return s.best; }
 };
 
-// Index of the minimum or maximum; of several, the first.
+// Index of the minimum or maximum; of several, the first. A thread adds elements of ascending indices, so that only a
+// better one takes the place of another; the first element stands for none, which is right if all are as bad as can be.
 template <bool LARGEST>
 struct ExtremeIndex {
   struct State {
@@ -63,7 +64,7 @@ struct ExtremeIndex {
     int index;
   };
   static __device__ __forceinline__ State identity() {
-    return {LARGEST ? LOWEST : HIGHEST, 0x7fffffff};
+    return {LARGEST ? LOWEST : HIGHEST, 0};
   }
   static __device__ __forceinline__ State combine(State a, State b) {
     const bool a_nan = a.best != a.best, b_nan = b.best != b.best;
@@ -72,7 +73,8 @@ struct ExtremeIndex {
     return (equal ? b.index < a.index : better) ? b : a;
   }
   static __device__ __forceinline__ void add(State& s, Value v, int index) {
-    s = combine(s, State{v, index});
+    const bool better = LARGEST ? !(v <= s.best) : !(v >= s.best);
+    if (better && s.best == s.best) s = State{v, index};
   }
   static __device__ __forceinline__ int value(State s) { return s.index; }
 };

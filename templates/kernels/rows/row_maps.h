@@ -1,8 +1,9 @@
 // Maps of rows: reducers whose result determines the new value of each element of the row.
 //
 // Instead of `add` a map has `absorb`, which adds the elements that a thread holds; `Final`, what the map needs of a
-// whole row; and `map`, the new value of an element. GAIN and SHIFT tell whether a scale and an offset follow, one
-// per column or per channel.
+// whole row; and `map`, the new value of an element. Where some of the elements that a thread holds are none of its row,
+// they are `padding()`, and `absorb_inside` adds those for which inside(i, j) is true. GAIN and SHIFT tell whether a
+// scale and an offset follow, one per column or per channel.
 constexpr float LOG2E = 1.44269504088896341f;
 constexpr float LN2 = 0.69314718055994531f;
 
@@ -42,6 +43,12 @@ struct Softmax {
         for (int j = 0; j < VEC; ++j) sum += power(v[i][j] - top);
       }
     s = {top, sum};
+  }
+  static __device__ __forceinline__ float padding() { return __int_as_float(0xff800000); }
+  template <int ITEMS, class Inside>
+  static __device__ __forceinline__ void absorb_inside(
+      State& s, const float (&v)[ITEMS][VEC], int items, Inside) {
+    absorb(s, v, items);
   }
   static __device__ __forceinline__ Final final(State s) { return {s.top, 1.0f / s.sum}; }
   static __device__ __forceinline__ float map(float v, Final f) {
@@ -88,6 +95,32 @@ struct LayerNorm {
       }
     s = combine(s, State{count, mean, squares});
   }
+  static __device__ __forceinline__ float padding() { return 0.0f; }
+  template <int ITEMS, class Inside>
+  static __device__ __forceinline__ void absorb_inside(
+      State& s, const float (&v)[ITEMS][VEC], int items, Inside inside) {
+    float sum = 0.0f, squares = 0.0f, count = 0.0f;
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i)
+      if (i < items) {
+#pragma unroll
+        for (int j = 0; j < VEC; ++j) {
+          sum += v[i][j];
+          count += inside(i, j) ? 1.0f : 0.0f;
+        }
+      }
+    const float mean = count > 0.0f ? __fdividef(sum, count) : 0.0f;
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i)
+      if (i < items) {
+#pragma unroll
+        for (int j = 0; j < VEC; ++j) {
+          const float apart = inside(i, j) ? v[i][j] - mean : 0.0f;
+          squares = fmaf(apart, apart, squares);
+        }
+      }
+    s = combine(s, State{count, mean, squares});
+  }
   static __device__ __forceinline__ Final final(State s) {
     return {s.mean, rsqrtf(s.squares * (1.0f / DEPTH) + static_cast<float>(EPSILON))};
   }
@@ -113,6 +146,12 @@ struct RmsNorm {
 #pragma unroll
         for (int j = 0; j < VEC; ++j) s.squares = fmaf(v[i][j], v[i][j], s.squares);
       }
+  }
+  static __device__ __forceinline__ float padding() { return 0.0f; }
+  template <int ITEMS, class Inside>
+  static __device__ __forceinline__ void absorb_inside(
+      State& s, const float (&v)[ITEMS][VEC], int items, Inside) {
+    absorb(s, v, items);
   }
   static __device__ __forceinline__ Final final(State s) {
     return {rsqrtf(s.squares * (1.0f / DEPTH) + static_cast<float>(EPSILON))};

@@ -3,7 +3,7 @@
 // a second pass reads it again.
 //
 // Where VEC does not divide rows, their first and last vectors may be partial: elements of these are loaded and stored
-// one by one. Only for maps with -inf as identity, without scale and offset.
+// one by one, and so are all scales and offsets.
 #define RAGGED (DEPTH % VEC > 0)
 constexpr int WARPS = (THREADS + 31) / 32;
 constexpr int SWEEP = THREADS * VEC;
@@ -43,7 +43,7 @@ __device__ __forceinline__ int load_items(
       } else {
 #pragma unroll
         for (int j = 0; j < VEC; ++j) {
-          float one[1] = {__int_as_float(0xff800000)};
+          float one[1] = {MAP::padding()};
           if (column + j < DEPTH) load_elements<1>(one, own + i * SWEEP + j);
           v[i][j] = one[0];
         }
@@ -51,8 +51,31 @@ __device__ __forceinline__ int load_items(
     }
 #pragma unroll
   for (int j = 0; j < VEC - 1; ++j)
-    if (threadIdx.x == 0 && begin + j < 0) v[0][j] = __int_as_float(0xff800000);
+    if (threadIdx.x == 0 && begin + j < 0) v[0][j] = MAP::padding();
   return items;
+}
+
+// Adds a thread's vectors of the columns from `begin` on.
+__device__ __forceinline__ void absorb_items(MAP::State& state, const float (&v)[ITEMS][VEC], int begin, int items) {
+  const int own = begin + static_cast<int>(threadIdx.x) * VEC, whole = whole_items(begin);
+  MAP::absorb_inside(state, v, items, [&](int i, int j) {
+    return (i > 0 || own + j >= 0) && (i < whole || own + i * SWEEP + j < DEPTH);
+  });
+}
+
+// Scales and shifts neighbours from a column on, some of which may be outside of the row.
+__device__ __forceinline__ void gain_and_shift_each(
+    float (&v)[VEC], const Element* __restrict__ gain, const Element* __restrict__ shift, int row, int column) {
+#pragma unroll
+  for (int j = 0; j < VEC; ++j) {
+    const int own = column + j < 0 ? 0 : column + j < DEPTH ? column + j : DEPTH - 1;
+    const int channel = row % GROUPS * CHANNELS + own / SPATIAL;
+    float factor[1] = {1.0f}, summand[1] = {0.0f};
+    if (GAIN) load_elements<1>(factor, gain + channel);
+    if (SHIFT) load_elements<1>(summand, shift + channel);
+    if (GAIN) v[j] *= factor[0];
+    if (SHIFT) v[j] += summand[0];
+  }
 }
 
 __device__ __forceinline__ void store_partial(Element* to, const float (&v)[VEC], int column) {
@@ -64,8 +87,8 @@ __device__ __forceinline__ void store_partial(Element* to, const float (&v)[VEC]
 }
 
 __device__ __forceinline__ void store_items(
-    Element* to, float (&v)[ITEMS][VEC], MAP::Final final, const Element*, const Element*, int,
-    int begin, int items) {
+    Element* to, float (&v)[ITEMS][VEC], MAP::Final final, const Element* gain, const Element* shift,
+    int row, int begin, int items) {
   const int whole = whole_items(begin), own = begin + static_cast<int>(threadIdx.x) * VEC;
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i) {
@@ -73,12 +96,17 @@ __device__ __forceinline__ void store_items(
     const int column = own + i * SWEEP;
 #pragma unroll
     for (int j = 0; j < VEC; ++j) v[i][j] = MAP::map(v[i][j], final);
+    if (GAIN || SHIFT) gain_and_shift_each(v[i], gain, shift, row, column);
     const bool inside = (i > 0 || column >= 0) && (i < whole || column + VEC <= DEPTH);
     if (inside) store_elements<VEC>(to + column, v[i]);
     else store_partial(to, v[i], column);
   }
 }
 #else
+__device__ __forceinline__ void absorb_items(MAP::State& state, const float (&v)[ITEMS][VEC], int, int items) {
+  MAP::absorb(state, v, items);
+}
+
 // Loads a thread's vectors of the columns from `begin` on; returns their number.
 __device__ __forceinline__ int load_items(
     float (&v)[ITEMS][VEC], const Element* __restrict__ from, int begin) {
@@ -121,13 +149,15 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) rows(
   MAP::State state = MAP::identity();
 #if KEEP
   const int items = load_items(v, from, first);
-  MAP::absorb(state, v, items);
+  absorb_items(state, v, first, items);
   const MAP::Final final = MAP::final(reduce_warps<MAP, WARPS>(state, warp_states[threadIdx.y]));
   if (active) store_items(to, v, final, gain, shift, row, first, items);
 #else
 #pragma unroll 1
-  for (int begin = first; begin < DEPTH; begin += ITEMS * SWEEP)
-    MAP::absorb(state, v, load_items(v, from, begin));
+  for (int begin = first; begin < DEPTH; begin += ITEMS * SWEEP) {
+    const int items = load_items(v, from, begin);
+    absorb_items(state, v, begin, items);
+  }
   const MAP::Final final = MAP::final(reduce_warps<MAP, WARPS>(state, warp_states[threadIdx.y]));
   if (!active) return;
 #pragma unroll 1

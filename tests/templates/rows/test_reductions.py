@@ -145,6 +145,27 @@ def test_functions_that_cannot_be_are_refused(args, said):
         Reduction.of(*args)
 
 
+RAGGED = [
+    (Reduction("sum", 5, 925, 1, "float32"), {"threads": 32, "rows": 2, "vec": 4, "unroll": 2}),
+    (Reduction("argmax", 7, 301, 1, "float16"), {"threads": 4, "rows": 8, "vec": 8, "unroll": 1}),
+    (Reduction("min", 3, 77, 1, "int16"), {"threads": 32, "rows": 1, "vec": 8, "unroll": 1}),
+    (
+        Reduction("argmin", 2, 1001, 1, "float64"),
+        {"threads": 64, "rows": 1, "vec": 2, "unroll": 4},
+    ),
+]
+
+
+@pytest.mark.parametrize("split", [1, 3])
+@pytest.mark.parametrize(("shape", "choice"), RAGGED, ids=str)
+def test_vectors_need_not_divide_rows(shape, choice, split):
+    data = np.random.default_rng(4).integers(-50, 50, shape.extents).astype(shape.dtype)
+    out = np.zeros((shape.outer, 1), shape.result)
+    source = reduce_cuda.kernel(shape, choice | {"split": split})
+    run_emulated(source.kernel("cuda"), [data, out], orders=(0,))
+    np.testing.assert_array_equal(out, getattr(np, shape.operation)(data, axis=1))
+
+
 @pytest.mark.parametrize("family", [reduce_cuda, reduce_staged])
 def test_the_place_of_the_largest_of_numbers_that_are_all_the_least_is_the_first(family):
     shape = Reduction("argmax", 4, 70, 1, "float32")

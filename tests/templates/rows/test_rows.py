@@ -55,6 +55,26 @@ def test_maps_of_rows_match_their_reference_in_the_emulator(name, args, rtol):
     check_emulated(f"{name}.cuda", args, rtol=rtol)
 
 
+RAGGED = [
+    (Rows("layer_norm", 3, 131, "float32", 1e-5, True, True), {"threads": 8, "vec": 4, "keep": 1}),
+    (Rows("layer_norm", 5, 77, "bfloat16", shift=True), {"threads": 4, "vec": 8, "keep": 0}),
+    (Rows("rms_norm", 7, 299, "float16", 1e-6, True), {"threads": 32, "vec": 8, "keep": 1}),
+    (Rows("layer_norm", 6, 45, "float32", 1e-5, True, True, 5, 2), {"threads": 4, "vec": 4,
+                                                                    "keep": 1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "choice"), RAGGED, ids=str)
+def test_vectors_need_not_divide_rows_of_norms(shape, choice):
+    source = rows_cuda.kernel(shape, {"rows": 8, **choice})
+    arrays = arrays_of(source)
+    arrays[0][:] += np.asarray(30).astype(arrays[0].dtype)  # a mean far from 0, as padding is
+    run_emulated(source.kernel("cuda"), arrays, orders=(0,))
+    wanted = source.reference(*[each.astype("float64") for each in arrays[:-1]])
+    rtol = {"float32": 2e-4, "float16": 1e-2, "bfloat16": 4e-2}[shape.dtype]
+    np.testing.assert_allclose(arrays[-1].astype("float64"), wanted, rtol=rtol, atol=rtol)
+
+
 @pytest.mark.parametrize("args", REDUCTIONS)
 def test_reductions_match_their_reference_in_the_emulator(args):
     check_emulated("reduce.cuda", args, rtol=1e-2 if args[-1] == "bfloat16" else 1e-4)
