@@ -40,7 +40,7 @@ from typing import Any
 from benchmarks.unseen.broad import broad, huge
 from benchmarks.unseen.broad_convs import broad_convs
 from benchmarks.unseen.families import of_families
-from benchmarks.unseen.layer import Layer, Way
+from benchmarks.unseen.layer import Layer, Way, with_compiled
 from benchmarks.unseen.networks import of_networks
 from benchmarks.unseen.report import Result, report, results, summary
 from benchmarks.unseen.shapes import drawn, nasty
@@ -91,6 +91,8 @@ def chosen(options: argparse.Namespace) -> list[Layer]:
         layers = (*broad(options.seed, options.drawn), *huge())
     else:
         layers = (*drawn(options.seed, options.drawn), *nasty())
+    if options.compile:
+        layers = map(with_compiled, layers)
     every = {each.name: each for each in layers}
     some = [
         layer
@@ -193,6 +195,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--tables", action="store_true", help="layers of the tables in docs/")
     parser.add_argument("--broad", action="store_true", help="all families but convolutions")
     parser.add_argument("--convolutions", action="store_true", help="of every family of them")
+    parser.add_argument("--compile", action="store_true", help="beside torch.compile too")
     parser.add_argument("--drawn", type=int, default=7, help="layers of each kind, about")
     parser.add_argument("--configs", type=int, default=24, help="drawn, beside the default")
     parser.add_argument("--part", default="1/1", help="i/n: every n-th layer from the i-th on")

@@ -112,3 +112,18 @@ def eager(kind: str, template: str, args: tuple[Any, ...], compute: Compute) -> 
         yield "PyTorch", lambda: compute(arrays)
 
     return Layer(kind, (Way(template, args),), compute, rivals)
+
+
+def with_compiled(layer: Layer) -> Layer:
+    """Return a layer with what `torch.compile` makes of it as one more rival."""
+
+    def rivals(arrays: Arrays) -> Named:
+        import torch
+
+        yield from layer.rivals(arrays)
+        # All layers of a kind share one code object, of which it keeps only so many sizes.
+        torch._dynamo.reset()
+        compute = torch.compile(layer.compute, dynamic=False)
+        yield "torch.compile", lambda: compute(arrays)
+
+    return replace(layer, rivals=rivals)

@@ -10,7 +10,7 @@ from benchmarks.unseen.convs import Conv
 from benchmarks.unseen.families import groups
 from benchmarks.unseen.layer import PLAIN, After, Layer, Way
 from benchmarks.unseen.lost import lost
-from benchmarks.unseen.maps import attention, norm, permute
+from benchmarks.unseen.maps import attention, embedding, norm, permute, reduction
 from benchmarks.unseen.products import Product
 
 _BIAS, _RELU = After(True), After(True, activation="relu")
@@ -114,6 +114,13 @@ _SHORT_ROWS = (
     ("log_softmax", 300, 77, _BF16), ("softmax", 1165, 49, _F16),
     ("log_softmax", 4096, 29, "float32"),
 )  # fmt: skip
+# Beside torch.compile.
+_MEMORY = (
+    reduction("argmax", 2544, 925, 1), reduction("argmax", 10, 45, 148, _F16),
+    reduction("sum", 9, 2629, 1), embedding(81387, 189, 81387),
+    norm("rms_norm", 15044, 299), norm("layer_norm", 2961, 805, _BF16),
+    norm("log_softmax", 1, 850, _F16),
+)  # fmt: skip
 _TE_DENSE = ((10, 16, 53), (128, 1000, 512), (1, 1000, 512), (53, 47, 1000), (300, 200, 97))
 _TE_GEMM = ((170, 16, 184), (1024, 1024, 1024), (64, 4096, 256), (97, 1000, 300), (512, 512, 64))
 # Batch, rows, columns, filters, channels, filter, stride, padding.
@@ -170,6 +177,7 @@ def _tables() -> Iterator[tuple[str, list[Any]]]:
     yield "GELU", [Product(*each, _F16, 1, False, True, _GELU) for each in _WITH_GELU]
     yield "small planes", [permute(*each) for each in _PERMUTED]
     yield "short rows", [norm(*each) for each in _SHORT_ROWS]
+    yield "memory", [*_MEMORY]
     yield "te", [*_te()]
 
 
