@@ -5,8 +5,9 @@ __device__ __forceinline__ unsigned shared_address(const void* at) {
 }
 
 #ifdef AUTOTUNE_EMULATE
-static inline void barrier_init(unsigned barrier, int arrivals) {
-  emulator::mbarrier_init(__cvta_shared_to_generic(barrier), arrivals);
+static inline void barrier_init(
+    unsigned barrier, int arrivals, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  emulator::mbarrier_init(__cvta_shared_to_generic(barrier), arrivals, file, line);
 }
 
 static inline void barrier_arrive(unsigned barrier) { emulator::mbarrier_arrive(__cvta_shared_to_generic(barrier)); }
@@ -17,11 +18,28 @@ static inline void copy_arrive(unsigned barrier) {
   barrier_arrive(barrier);
 }
 
-static inline void barrier_wait(unsigned barrier, unsigned parity) {
-  while (!__all_sync(0xffffffffu, emulator::mbarrier_complete(__cvta_shared_to_generic(barrier), parity))) {}
+static inline void barrier_wait(
+    unsigned barrier, unsigned parity, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  emulator::mbarrier_wait(__cvta_shared_to_generic(barrier), parity, file, line);
 }
 
-static inline void barrier_arrive_expect_tx(unsigned barrier, int) { barrier_arrive(barrier); }
+static inline void barrier_arrive_expect_tx(unsigned barrier, int bytes) {
+  emulator::mbarrier_expect_tx(__cvta_shared_to_generic(barrier), bytes);
+  barrier_arrive(barrier);
+}
+
+// A named barrier (bar.sync) of whole warps, of which each arrives once all of its lanes are here.
+static inline void named_barrier_sync(
+    unsigned barrier, unsigned parity, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) barrier_arrive(barrier);
+  barrier_wait(barrier, parity, file, line);
+}
+
+// What ends each copy of the emulator that an mbarrier counts.
+static inline void barrier_complete_tx(unsigned barrier, int bytes) {
+  emulator::mbarrier_complete_tx(__cvta_shared_to_generic(barrier), bytes);
+}
 static inline void fence_mbarrier_init() {}
 static inline void fence_proxy_async() {}
 template <int REGISTERS> static inline void warpgroup_reg_dealloc() {}

@@ -18,7 +18,7 @@ static inline void emulate_box(
   char* const begin = static_cast<char*>(__cvta_shared_to_generic(box));
   const int columns = words[8] + 1, rows = words[9] + 1, height = (words[14] & 0xff) + 1;
   const size_t pitch = words[3] * 16 / sizeof(Item);
-  if (row >= rows || column >= columns) abort();
+  assert(row < rows && column < columns);
   for (int i = 0; i < height; ++i)
     for (int j = 0; j < static_cast<int>(128 / sizeof(Item)); ++j) {
       const bool exists = row + i < rows && column + j < columns;
@@ -35,7 +35,7 @@ static inline void tma_load(
     unsigned to, const TensorMap& map, const Item* matrix, int column, int row, unsigned barrier, unsigned = 0) {
   emulate_box(to, map, matrix, column, row,
               [](char* to, const Item* from) { *reinterpret_cast<Item*>(to) = from ? *from : Item(0); });
-  emulator::mbarrier_release(__cvta_shared_to_generic(barrier));
+  barrier_complete_tx(barrier, ((map.words[14] & 0xff) + 1) * 128);
 }
 
 template <class Item>

@@ -76,6 +76,7 @@ __device__ __forceinline__ void load_pixels(
     for (int j = 0; j < PANEL; ++j)
       *reinterpret_cast<Item*>(begin + i * 128 + (j * 2 ^ i % 8 * 16)) = exists && channel + j < CI ? from[j] : Item(0);
   }
+  barrier_complete_tx(full, HALO_W * HALO_H * 128);
 #else
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "

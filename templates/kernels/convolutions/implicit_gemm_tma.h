@@ -25,7 +25,7 @@ static inline void write_map(TensorMap*, const TensorMap&, const Item*) {}
 // Copies as TMA does; here the pointer to the map is the address of the images.
 template <int PIXELS>
 static inline void load_im2col(
-    unsigned to, const TensorMap* map, int channel, Position first, int x, int y, unsigned) {
+    unsigned to, const TensorMap* map, int channel, Position first, int x, int y, unsigned barrier) {
   const Item* const images = reinterpret_cast<const Item*>(map);
   char* const begin = static_cast<char*>(__cvta_shared_to_generic(to));
   Position position = first;
@@ -42,13 +42,15 @@ static inline void load_im2col(
     if (position.y < OH * SY - PY) continue;
     position.y = -PY, ++position.image;
   }
+  barrier_complete_tx(barrier, PIXELS * 128);
 }
+
 template <int BLOCKS>
 static inline void tma_load_of_several(
     unsigned to, const TensorMap& map, const Item* matrices, int column, int row, int number, unsigned full,
     unsigned = 0) {
   const size_t size = static_cast<size_t>(map.words[4]) * 16 / sizeof(Item);
-  if (number > static_cast<int>(map.words[10])) abort();
+  assert(number <= static_cast<int>(map.words[10]));
   tma_load<BLOCKS>(to, map, matrices + number * size, column, row, full);
 }
 

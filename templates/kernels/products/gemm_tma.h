@@ -232,8 +232,7 @@ __device__ __forceinline__ SharedStorage shared_storage_of(const void* shared) {
 // Barrier of all consumer warps of a block with one consumer; the emulator uses an mbarrier, once.
 __device__ __forceinline__ void consumer_sync(const SharedStorage& smem) {
 #ifdef AUTOTUNE_EMULATE
-  if (threadIdx.x % 32 == 0) barrier_arrive(smem.pingpong_barriers);
-  barrier_wait(smem.pingpong_barriers, 0);
+  named_barrier_sync(smem.pingpong_barriers, 0);
 #else
   asm volatile("bar.sync 1, %0;" ::"n"(GROUPS * 128) : "memory");
 #endif

@@ -25,8 +25,7 @@ struct EpilogueBuffers {
 
   __device__ __forceinline__ void sync() {
 #ifdef AUTOTUNE_EMULATE
-    if (threadIdx.x % 32 == 0) barrier_arrive(barrier);
-    barrier_wait(barrier, parity);
+    named_barrier_sync(barrier, parity);
     parity ^= 1;
 #else
     asm volatile("bar.sync %0, 128;" ::"r"(group + 2) : "memory");

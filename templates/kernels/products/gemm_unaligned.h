@@ -112,8 +112,7 @@ struct ConsumerBarrier {
   unsigned barrier, parity;
   __device__ __forceinline__ void sync() {
 #ifdef AUTOTUNE_EMULATE
-    if (threadIdx.x % 32 == 0) barrier_arrive(barrier);
-    barrier_wait(barrier, parity);
+    named_barrier_sync(barrier, parity);
     parity ^= 1;
 #else
     asm volatile("bar.sync 1, %0;" ::"n"(CONSUMER_THREADS) : "memory");
@@ -129,14 +128,14 @@ static inline void copy_lines(
   const int columns = map.words[8] + 1, rows = map.words[9] + 1;
   const int width = (map.words[13] >> 24) + 1, height = (map.words[14] & 0xff) + 1;
   const long long pitch = map.words[3] * 8ll;
-  if (row < 0 || row >= rows || column < 0 || column >= columns) abort();
+  assert(row >= 0 && row < rows && column >= 0 && column < columns);
   Item* const at = static_cast<Item*>(__cvta_shared_to_generic(to));
   for (int i = 0; i < height; ++i)
     for (int j = 0; j < width; ++j) {
       const int y = row + i, x = column + j;
       at[i * width + j] = y < rows && x < columns ? matrix[y * pitch + x] : Item(0);
     }
-  emulator::mbarrier_release(__cvta_shared_to_generic(barrier));
+  barrier_complete_tx(barrier, height * width * static_cast<int>(sizeof(Item)));
 }
 #else
 __device__ __forceinline__ void copy_lines(

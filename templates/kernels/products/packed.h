@@ -27,8 +27,9 @@ static inline void issue_packed_wgmma(float (&sum)[WORDS], descriptor left, desc
   }
 }
 
-static inline void copy_bytes(unsigned to, const void* from, int bytes, unsigned) {
+static inline void copy_bytes(unsigned to, const void* from, int bytes, unsigned barrier) {
   memcpy(__cvta_shared_to_generic(to), from, static_cast<size_t>(bytes));
+  barrier_complete_tx(barrier, bytes);
 }
 #else
 DEFINE_WGMMAS(issue_packed_wgmma, ", 0, 0")

@@ -8,8 +8,7 @@
 #include <utility>
 
 #include "async.h"
-#include "mbarriers.h"
-#include "warp.h"
+#include "deadlock.h"
 
 namespace emulator {
 
@@ -56,44 +55,6 @@ EMULATOR_OWN void shuffle_turns() {
     uint16_t kept = turn[i];
     turn[i] = turn[j], turn[j] = kept;
   }
-}
-
-EMULATOR_OWN void describe(const Thread& t, char* text, size_t size) {
-  int used = snprintf(text, size, "thread (%u,%u,%u) ", t.index.x, t.index.y, t.index.z);
-  char* rest = text + used;
-  size -= static_cast<size_t>(used);
-  if (t.state == State::done) snprintf(rest, size, "has exited");
-  else if (t.state == State::at_barrier) snprintf(rest, size, "waits in line %d", t.line);
-  else snprintf(rest, size, "waits at %s(0x%08x) in line %d", t.what, t.mask, t.line);
-}
-
-// Reports a deadlock, naming a thread that waits and one that it waits for.
-EMULATOR_OWN void report_divergence() {
-  const Thread* waiting = nullptr;
-  for (int i = 0; i < thread_count && !waiting; ++i)
-    if (threads[i].state == State::at_barrier || threads[i].state == State::at_warp)
-      waiting = &threads[i];
-  const Thread* other = nullptr;
-  int first = 0, last = thread_count;
-  if (waiting->state == State::at_warp)
-    first = static_cast<int>(waiting - threads) & ~31,
-    last = first + 32 < last ? first + 32 : last;
-  for (int i = first; i < last && !other; ++i) {
-    const Thread& t = threads[i];
-    bool wanted = waiting->state == State::at_barrier
-                      ? (t.state != State::at_barrier && t.state != State::done) ||
-                            t.line != waiting->line
-                      : (waiting->mask >> (i - first) & 1) &&
-                            (t.state != State::at_warp || t.mask != waiting->mask ||
-                             t.operation != waiting->operation);
-    if (wanted) other = &t;
-  }
-  char here[160], there[160] = "nobody";
-  describe(*waiting, here, sizeof here);
-  if (other) describe(*other, there, sizeof there);
-  const char* kind = waiting->state == State::at_warp ? waiting->what : "__syncthreads";
-  give_up("divergent %s in block (%u,%u,%u): %s while %s", kind, blockIdx.x, blockIdx.y,
-          blockIdx.z, here, there);
 }
 
 // Lets those go on that wait: all threads but those that have exited, as on compute capability 7.0.
@@ -144,7 +105,7 @@ EMULATOR_OWN bool run_block() {
       if (!release_barrier()) return false;
       if (options.order > 1) shuffle_turns();
     } else if (!moved) {
-      report_divergence();
+      report_standstill();
       return false;
     }
   }

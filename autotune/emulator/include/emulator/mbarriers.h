@@ -1,5 +1,5 @@
-// mbarriers of shared memory, and the order that they give accesses. Their waits complete when a
-// phase ends, which other threads have to bring about: callers loop with a warp function.
+// mbarriers of shared memory, and the order that they give accesses. As on a device, a phase ends
+// when all have arrived and copies have delivered all bytes that were announced.
 #pragma once
 
 #include "checks.h"
@@ -7,70 +7,129 @@
 namespace emulator {
 
 struct Mbarrier {  // in the eight bytes of shared memory that a device has for one
-  int16_t missing, arrivals, phase, number;
+  uint32_t number, mark;
 };
+constexpr uint32_t mbarrier_mark = 0xBA881E85u;
 
-// What the arrivals at an mbarrier so far happened after: times of warps, as in `clocks`.
+// Clocks have times of warps. What happened before the end of a phase is known only once it ends:
+// who waits for one sees nothing of arrivals in the next.
+struct Phases {
+  const void* at;
+  const char* file;  // where it was initialised
+  int line;
+  int arrivals, missing;
+  int64_t bytes;   // that copies have yet to deliver in this phase
+  uint32_t phase;  // how many have ended
+  Clock ended, current;
+};
 constexpr int most_mbarriers = 512;
-EMULATOR_STATE Clock released[most_mbarriers];
+EMULATOR_STATE Phases mbarriers[most_mbarriers];
 EMULATOR_STATE int mbarrier_count;
 
 EMULATOR_OWN int own_warp() { return static_cast<int>(current - threads) / 32; }
 
-EMULATOR_OWN void mbarrier_init(void* at, int arrivals) {
-  settle();
-  if (!current || arrivals < 1 || arrivals > INT16_MAX)
-    fail(EMULATOR_THREAD " initialises an mbarrier with %d arrivals; expected 1 to %d",
-         EMULATOR_WHERE(current), arrivals, INT16_MAX);
-  if (mbarrier_count == most_mbarriers)
-    fail(EMULATOR_THREAD " initialises an mbarrier after %d others; the emulator has no more",
-         EMULATOR_WHERE(current), most_mbarriers);
-  Mbarrier& own = *static_cast<Mbarrier*>(at);
-  own.missing = own.arrivals = static_cast<int16_t>(arrivals), own.phase = 0;
-  own.number = static_cast<int16_t>(mbarrier_count++);
-  released[own.number] = {};
-}
-
-// The mbarrier of a number that was written over is none.
-EMULATOR_OWN Mbarrier& mbarrier_at(void* at) {
-  Mbarrier& own = *static_cast<Mbarrier*>(at);
-  if (own.number < 0 || own.number >= mbarrier_count)
-    fail(EMULATOR_THREAD " uses %p as an mbarrier, which is not initialised",
-         EMULATOR_WHERE(current), at);
-  return own;
-}
-
-// Accesses of this warp so far are ordered before those of warps that wait for the mbarrier later.
-EMULATOR_OWN void mbarrier_release(void* at) {
-  settle();
-  Clock& to = released[mbarrier_at(at).number];
-  Clock& from = clocks[own_warp()];
+EMULATOR_OWN void join(Clock& to, const Clock& from) {
   for (int i = 0; i < most_warps; ++i)
     if (from.of[i] > to.of[i]) to.of[i] = from.of[i];
+}
+
+EMULATOR_OWN void mbarrier_init(void* at, int arrivals, const char* file = __builtin_FILE(),
+                                int line = __builtin_LINE()) {
+  settle();
+  if (arrivals < 1 || arrivals >= 1 << 20)
+    fail(EMULATOR_THREAD " initialises an mbarrier with %d arrivals in %s:%d; expected 1 to %d",
+         EMULATOR_WHERE(current), arrivals, file, line, (1 << 20) - 1);
+  if (mbarrier_count == most_mbarriers)
+    fail(EMULATOR_THREAD " initialises an mbarrier in %s:%d after %d others; the emulator has no "
+         "more",
+         EMULATOR_WHERE(current), file, line, most_mbarriers);
+  *static_cast<Mbarrier*>(at) = {static_cast<uint32_t>(mbarrier_count), mbarrier_mark};
+  mbarriers[mbarrier_count++] = {at, file, line, arrivals, arrivals, 0, 0, {}, {}};
+}
+
+// An mbarrier that was written over is none.
+EMULATOR_OWN Phases& mbarrier_at(const void* at) {
+  const Mbarrier& own = *static_cast<const Mbarrier*>(at);
+  if (own.mark != mbarrier_mark || own.number >= static_cast<uint32_t>(mbarrier_count) ||
+      mbarriers[own.number].at != at)
+    fail(EMULATOR_THREAD " uses %p as an mbarrier, which is not initialised",
+         EMULATOR_WHERE(current), at);
+  return mbarriers[own.number];
+}
+
+// Orders accesses before the end of phases that have ended before those of a warp from now on.
+EMULATOR_OWN void acquire(int warp, const Phases& own) {
+  // What lanes of this warp released is ordered before what the others do now.
+  if (own.ended.of[warp] > seen_of_itself[warp]) {
+    seen_of_itself[warp] = own.ended.of[warp];
+    ++warp_epochs[warp];
+  }
+  join(clocks[warp], own.ended);
+}
+
+// Lets those go on that wait for the phase which now ends, if it does.
+EMULATOR_OWN void try_end_phase(Phases& own) {
+  if (own.missing || own.bytes) return;
+  join(own.ended, own.current);
+  own.current = {};
+  own.missing = own.arrivals;
+  ++own.phase;
+  int woken = -1;
+  for (int i = 0; i < thread_count; ++i) {
+    if (threads[i].state != State::at_mbarrier || threads[i].waited != &own) continue;
+    if (i / 32 != woken) acquire(woken = i / 32, own);
+    threads[i].state = State::ready;
+  }
+}
+
+// Accesses of this warp so far are ordered before those of warps that wait for this phase.
+EMULATOR_OWN void release(Phases& own) {
+  Clock& from = clocks[own_warp()];
+  join(own.current, from);
   ++from.of[own_warp()];
 }
 
 EMULATOR_OWN void mbarrier_arrive(void* at) {
-  mbarrier_release(at);
-  Mbarrier& own = mbarrier_at(at);
-  if (--own.missing == 0) own.missing = own.arrivals, own.phase ^= 1;
+  settle();
+  Phases& own = mbarrier_at(at);
+  if (!own.missing)
+    fail(EMULATOR_THREAD " arrives at the mbarrier initialised in %s:%d, whose phase %u has had "
+         "all of its %d arrivals and waits for %ld bytes",
+         EMULATOR_WHERE(current), own.file, own.line, own.phase, own.arrivals,
+         static_cast<long>(own.bytes));
+  release(own);
+  --own.missing;
+  try_end_phase(own);
 }
 
-// Whether the phase of a parity is complete: of a new mbarrier that of parity 1 is.
-EMULATOR_OWN bool mbarrier_complete(void* at, uint32_t parity) {
+// Announces bytes that copies are to deliver in this phase.
+EMULATOR_OWN void mbarrier_expect_tx(void* at, int bytes) {
   settle();
-  const Mbarrier& own = mbarrier_at(at);
-  if (own.phase == static_cast<int16_t>(parity)) return false;
-  const Clock& from = released[own.number];
-  Clock& to = clocks[own_warp()];
-  // What lanes of this warp released is ordered before what the others do now.
-  if (from.of[own_warp()] > seen_of_itself[own_warp()]) {
-    seen_of_itself[own_warp()] = from.of[own_warp()];
-    ++warp_epochs[own_warp()];
-  }
-  for (int i = 0; i < most_warps; ++i)
-    if (from.of[i] > to.of[i]) to.of[i] = from.of[i];
-  return true;
+  mbarrier_at(at).bytes += bytes;
+}
+
+// A copy of this thread has delivered some of them.
+EMULATOR_OWN void mbarrier_complete_tx(void* at, int bytes) {
+  settle();
+  Phases& own = mbarrier_at(at);
+  release(own);
+  own.bytes -= bytes;
+  try_end_phase(own);
+}
+
+// Has a warp wait until the phase of a parity has ended: of a new mbarrier that of parity 1 has.
+EMULATOR_OWN void wait_for_phase(Thread* warp, uint32_t lanes) {
+  const Thread& first = warp[__builtin_ctz(lanes)];
+  for (int i = 0; i < 32; ++i)
+    if ((lanes >> i & 1) && (warp[i].waited != first.waited || warp[i].value != first.value))
+      fail("lanes of a warp wait for different mbarriers or parities in %s:%d, and the emulator "
+           "has them wait together: " EMULATOR_THREAD " and others",
+           first.file, first.line, EMULATOR_WHERE(warp + i));
+  const Phases& own = *first.waited;
+  const bool ended = (own.phase & 1) != first.value;
+  if (ended) acquire(static_cast<int>(warp - threads) / 32, own);
+  for (int i = 0; i < 32; ++i)
+    if (lanes >> i & 1) warp[i].state = ended ? State::ready : State::at_mbarrier;
 }
 
 }  // namespace emulator

@@ -17,7 +17,7 @@ static const int warpSize = 32;
 
 namespace emulator {
 
-enum class State : uint8_t { ready, at_barrier, at_warp, done };
+enum class State : uint8_t { ready, at_barrier, at_warp, at_mbarrier, done };
 
 struct Copy {  // one asynchronous copy that was issued and not yet waited for
   void* to;
@@ -28,6 +28,8 @@ struct Copy {  // one asynchronous copy that was issued and not yet waited for
 };
 constexpr int most_copies = 256;
 
+struct Phases;
+
 struct Thread {
   void* stack_pointer;
   uint3 index;
@@ -36,6 +38,8 @@ struct Thread {
   int line;           // of the barrier or warp function it waits in
   uint32_t vote;      // for __syncthreads_count and its kind
   const char* what;   // the warp function it waits in
+  const char* file;      // of the wait for an mbarrier
+  const Phases* waited;  // that mbarrier
   int operation;
   uint32_t mask;
   uint64_t value;
@@ -68,7 +72,7 @@ EMULATOR_STATE int thread_count, waiting_count, done_count;
 EMULATOR_STATE uint32_t vote_any, vote_all;
 EMULATOR_STATE Options options = {0, 1};
 EMULATOR_STATE bool failed = false;
-EMULATOR_STATE char message[2048];
+EMULATOR_STATE char message[8192];
 EMULATOR_STATE uint64_t random_state = 1;
 
 constexpr int most_ranges = 64;

@@ -2,13 +2,13 @@
 // of each, so a lane that runs ahead cannot disturb one that has not yet read its result.
 #pragma once
 
-#include "checks.h"
+#include "mbarriers.h"
 
 namespace emulator {
 
 enum Operation {
   shuffle, shuffle_up, shuffle_down, shuffle_xor, ballot, all_of, any_of, match_any, warp_barrier,
-  matrix_barrier,
+  matrix_barrier, mbarrier_phase,
   sum_of, least_signed, most_signed, least_unsigned, most_unsigned, and_of, or_of, xor_of,
 };
 
@@ -52,6 +52,7 @@ EMULATOR_OWN uint64_t reduce_lanes(const Thread* warp, int operation, uint32_t l
 }
 
 EMULATOR_OWN void perform(Thread* warp, int operation, uint32_t lanes) {
+  if (operation == mbarrier_phase) return wait_for_phase(warp, lanes);
   uint32_t votes = 0;
   for (int i = 0; i < 32; ++i)
     if ((lanes >> i & 1) && warp[i].value) votes |= 1u << i;
@@ -108,8 +109,17 @@ EMULATOR_OWN uint64_t together(const char* what, int operation, uint32_t mask,
   t.what = what, t.line = line, t.operation = operation, t.mask = mask;
   t.value = value, t.argument = argument, t.width = width;
   t.state = State::at_warp;
-  if (!try_perform(flat / 32, lane)) emulator_switch(&t.stack_pointer, scheduler_stack);
+  if (!try_perform(flat / 32, lane) || t.state != State::ready)
+    emulator_switch(&t.stack_pointer, scheduler_stack);
   return t.result;
+}
+
+// Waits, with all lanes of this warp, for the end of the phase of a parity.
+EMULATOR_OWN void mbarrier_wait(void* at, uint32_t parity, const char* file = __builtin_FILE(),
+                                int line = __builtin_LINE()) {
+  settle();
+  current->file = file, current->waited = &mbarrier_at(at);
+  together("mbarrier_wait", mbarrier_phase, 0xffffffffu, parity & 1, 0, 32, line);
 }
 
 template <class T>
