@@ -10,6 +10,7 @@ from autotune.ir import as_expr, same
 from autotune.te.dag import post_order
 from autotune.te.declare import compute
 from autotune.te.location import user_line
+from autotune.te.scan_reads import check_rows, of_own_row
 from autotune.te.tensor import (
     Attrs,
     ComputeOp,
@@ -47,7 +48,8 @@ def scan(
         sums = te.scan(first, step, S, inputs=[X])
 
     Raises:
-        ExpressionError: numbers, shapes or dtypes do not fit, or there is no step to compute.
+        ExpressionError: numbers, shapes or dtypes do not fit, there is no step to compute, or one
+            reads a row that is not there by then.
     """
     inits, updates = _tensors(name, "init", init), _tensors(name, "update", update)
     states = _tensors(name, "state_placeholder", state_placeholder)
@@ -67,6 +69,9 @@ def scan(
                 f"{', '.join(each.name for each in tensors)}"
             )
     _check_graph(name, inits, updates, states)
+    check_rows(
+        name, of_own_row(step_ops(updates, states), updates), zip(inits, states, strict=True)
+    )
     firsts = tuple([_computed(each) for each in inits])
     op = ScanOp(name, tag, dict(attrs or {}), firsts, updates, states, given)
     return op.outputs[0] if len(op.outputs) == 1 else list(op.outputs)
@@ -155,6 +160,13 @@ def _check_graph(
                 "one; a scan within a scan is not supported: write the inner one as a reduction, "
                 "or make one scan over both axes"
             )
+
+
+def step_ops(updates: Sequence[Tensor], states: Iterable[Tensor]) -> list[ComputeOp]:
+    """Return what is computed for each step: the updates, and what of theirs reads a state."""
+    order = post_order([update.op for update in updates])
+    needed = {*reading(order, {state.op for state in states}), *(each.op for each in updates)}
+    return [op for op in order if op in needed and isinstance(op, ComputeOp)]
 
 
 def reading(order: Iterable[Operation], sources: set[Operation]) -> list[Operation]:

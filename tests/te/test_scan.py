@@ -199,3 +199,52 @@ def test_the_auto_scheduler_refuses_a_scan():
         ComputeDAG([make()])
     with pytest.raises(ExpressionError, match="records cannot name"):
         te.workload_text([make()])
+
+
+def with_read(row, rows=9, given=2, read=None):
+    """A recurrence of which step ``t`` reads ``row(t)``."""
+    x, state = te.placeholder((rows, WIDTH), name="X"), te.placeholder((rows, WIDTH), name="S")
+    first = te.compute((given, WIDTH), lambda t, i: x[t, i], name="first")
+    read = read or (lambda s, t, i: s[row(t), i])
+    half = te.compute((rows, WIDTH), lambda t, i: read(state, t, i) * 0.5, name="half")
+    step = te.compute((rows, WIDTH), lambda t, i: half[t, i] + x[t, i], name="step")
+    return te.scan(first, step, state, inputs=[x], name="Y")
+
+
+LATE = "which is not computed by then; a step reads rows before its own"
+
+
+@pytest.mark.parametrize(
+    ("row", "rows", "why"),
+    [
+        (lambda t: t, 9, f"at step 2, half reads row 2 of S, {LATE}"),
+        (lambda t: t - 3, 9, "half reads row -1 of S, .*, as first gives 2; let it give 3"),
+        (lambda t: 2 * t - 4, 9, f"at step 4, half reads row 4 of S, {LATE}"),
+        (lambda t: 2 * t - 5, 9, "at step 2, half reads row -1 of S, which is before the first"),
+        (lambda t: 7 - t, 9, f"at step 2, half reads row 5 of S, {LATE}"),
+        (lambda t: t - 1 + t // 900, 1000, f"at step 900, half reads row 900 of S, {LATE}"),
+        (lambda t: 2 * t - 3, te.var("n"), f"at step 3, half reads row 3 of S, {LATE}"),
+    ],
+    ids=["t", "t-3", "2t-4", "2t-5", "7-t", "late", "any-size"],
+)
+def test_a_row_that_is_not_there_at_some_step_is_refused(row, rows, why):
+    with pytest.raises(ExpressionError, match=why):
+        with_read(row, rows)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [lambda t: t // 2, lambda t: t % 2, lambda t: t - 2],
+    ids=["half", "even-or-odd", "before-last"],
+)
+def test_rows_before_the_own_one_are_read_in_any_order(row):
+    assert with_read(row).shape == (9, WIDTH)
+
+
+def test_a_read_under_a_condition_counts_only_where_it_holds():
+    def guarded(least):
+        return lambda s, t, i: te.if_then_else(t >= least, s[t - 3, i], 0.0)
+
+    with_read(None, read=guarded(3))
+    with pytest.raises(ExpressionError, match="at step 2, half reads row -1 of S"):
+        with_read(None, read=guarded(2))
