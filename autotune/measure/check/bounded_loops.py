@@ -8,23 +8,24 @@ innermost axis last where theirs is elsewhere: then neighbours are read together
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from math import prod
 
 from autotune.errors import KernelError, MeasureError
-from autotune.ir import IntImm, IterVar, ProducerLoad, Reduce, is_float, reads_in
+from autotune.ir import IterVar, ProducerLoad, Reduce, is_float, reads_in
 from autotune.ir.structure import walk
 from autotune.kernel.kernel import Argument, Kernel, KernelCall
+from autotune.measure.check.bounded_block import Block, extent_of
 from autotune.measure.check.bounded_expr import Bounded, BoundedWriter
 from autotune.measure.check.bounded_reduction import ReductionState, state_of
 from autotune.measure.check.bounded_text import C_TYPES, HELPERS, memory_type
 from autotune.measure.check.rounding import LARGEST, SHORT
-from autotune.te import ComputeOp, ScanOp, Tensor, post_order
+from autotune.te import ComputeOp, Operation, PlaceholderOp, ScanOp, Tensor, post_order
+from autotune.te.scan import step_ops
+from autotune.te.scan_reads import of_own_row
 
-# Elements of the two innermost axes whose reductions go on together: they fit the first cache.
-_WIDTH, _HEIGHT = 64, 8
 # Terms that are added to an element while it is in a register, where they divide an axis.
 _UNROLLED = (4, 3, 2)
 # A tensor is copied where its elements are read so many times on average.
@@ -63,25 +64,45 @@ def bounded_kernel(tensors: Sequence[Tensor], sums: str | None = None) -> Bounde
         sums: dtype in which kernels keep their sums; by default that of the expression.
 
     Raises:
-        MeasureError: an extent is symbolic, or the error of a function is not known.
+        MeasureError: an extent is symbolic, the error of a function is not known, or a step of a
+            recurrence needs more than one row of what it computes.
     """
     loops = _Loops(sums)
     for tensor in tensors:
-        if not isinstance(tensor.op, ComputeOp):
+        if isinstance(tensor.op, PlaceholderOp):
             loops.add_input(tensor)
     order = post_order(t.op for t in tensors)
+    steps = {op: _steps(op) for op in order if isinstance(op, ScanOp)}
+    later: set[Operation] = {one for ops in steps.values() for one in ops}
+    later.update(state.op for op in steps for state in op.state_placeholder)
     for op in order:
         if isinstance(op, ScanOp):
-            raise MeasureError(
-                f"{op.name} is a te.scan, of which there is no reference; compare results with "
-                "your own, e.g. in numpy"
-            )
-    for op in order:
-        if isinstance(op, ComputeOp):
+            loops.add_scan(op, steps[op])
+        elif op in later:
+            continue
+        elif isinstance(op, ComputeOp):
             loops.add(op)
         elif op.outputs[0] not in loops.stored:
             raise MeasureError(f"{op.outputs[0]} is read, but it is no argument")
-    return loops.kernel([t for t in tensors if isinstance(t.op, ComputeOp)])
+    return loops.kernel(outputs_among(tensors))
+
+
+def outputs_among(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return the arguments that are computed."""
+    return [t for t in tensors if not isinstance(t.op, PlaceholderOp)]
+
+
+def _steps(op: ScanOp) -> list[ComputeOp]:
+    """Return what each step computes, a row of each."""
+    ops = step_ops(op.update, op.state_placeholder)
+    own = of_own_row(ops, op.update)
+    for other in ops:
+        if other not in own:
+            raise MeasureError(
+                f"{op.name} is a te.scan whose steps need more of {other.name} than the row of "
+                "their own number, of which there is no reference; compare results with your own"
+            )
+    return own
 
 
 class _Loops:
@@ -96,6 +117,8 @@ class _Loops:
         # The axis along which elements are computed together, and copies that have it last.
         self._inner: IterVar | None = None
         self._turned: dict[tuple[Tensor, int], _Stored] = {}
+        # In the loop over the rows of a recurrence, the number of the row; elsewhere empty.
+        self._row = ""
 
     def add_input(self, tensor: Tensor) -> None:
         """Take a placeholder as an argument."""
@@ -110,16 +133,44 @@ class _Loops:
         if isinstance(first, Reduce):
             self._reduction(op, first)
             return
-        loops = [self._loop(axis, f"i{n}") for n, axis in enumerate(op.axis)]
+        names = [f"i{n}" for n in range(len(op.axis))]
+        loops = [self._loop(axis, name) for axis, name in zip(op.axis, names, strict=True)]
+        if self._row:
+            names[0] = self._row
+            del loops[0]
         with self._nested(loops, len(loops) - 1 or 1):
-            self._bind(op.axis, [f"i{n}" for n in range(len(loops))])
+            self._bind(op.axis, names)
             self._store(op, [self.writer.value(e) for e in op.body])
+
+    def add_scan(self, op: ScanOp, steps: Sequence[ComputeOp]) -> None:
+        """Write a recurrence: its first rows, then a loop over the others."""
+        given = op.init[0].shape[0]
+        for init, state, update, result in zip(
+            op.init, op.state_placeholder, op.update, op.outputs, strict=True
+        ):
+            at, first = self._reserve(state, exact=False), self.stored[init]
+            self.stored[update] = self.stored[result] = at
+            with self._nested([f"for (int64_t i = 0; i < {prod(_shape(init))}; i++)"], 1):
+                error = f"{first.error}[i]" if first.error else "0.0"
+                self.writer.lines.append(f"{at.value}[i] = {first.value}[i];")
+                self.writer.lines.append(f"{at.error}[i] = {error};")
+        changing = {state.op for state in op.state_placeholder}.union(steps)
+        for one in steps:
+            if isinstance(one.body[0], Reduce):
+                self._inner = Block.of(one.axis, "t").inner
+                self._turn_what_is_read(one, one.body[0], changing)
+        self._row = "t"
+        with self.writer.block(f"for (int64_t t = {given}; t < {_shape(op.outputs[0])[0]}; t++)"):
+            for one in steps:
+                self.add(one)
+        self._row = ""
 
     def _reduction(self, op: ComputeOp, first: Reduce) -> None:
         """Blocks of elements, and for each the terms one after another."""
-        block = _Block.of(op.axis)
+        block = Block.of(op.axis, self._row)
         self._inner = block.inner
-        self._turn_what_is_read(op, first)
+        if not self._row:
+            self._turn_what_is_read(op, first)
         outer = [*block.begins, *(self._loop(a, block.names[a]) for a in block.others)]
         state = state_of(first, _terms(first), self.sums)
         with self._nested(outer, len(outer)):
@@ -135,10 +186,10 @@ class _Loops:
         self._inner = None
 
     def _add_terms(
-        self, op: ComputeOp, first: Reduce, block: _Block, state: ReductionState
+        self, op: ComputeOp, first: Reduce, block: Block, state: ReductionState
     ) -> None:
         names = [f"r{n}" for n in range(len(first.axes))]
-        last = _extent(first.axes[-1])
+        last = extent_of(first.axes[-1])
         together = next((n for n in _UNROLLED if last % n == 0), 1)
         loops = [self._loop(a, n) for a, n in zip(first.axes, names, strict=True)]
         loops[-1] = (
@@ -152,7 +203,7 @@ class _Loops:
                     state.add(self.writer)
 
     @contextmanager
-    def _each(self, op: ComputeOp, block: _Block, state: ReductionState) -> Iterator[None]:
+    def _each(self, op: ComputeOp, block: Block, state: ReductionState) -> Iterator[None]:
         """Write loops over the elements of a block, whose state has the index ``j`` in them."""
         with self.writer.block("for (int64_t h = 0; h < height; h++)"):
             self.writer.lines.extend(
@@ -163,11 +214,15 @@ class _Loops:
                 self._bind(op.axis, [block.where(a) for a in op.axis])
                 yield
 
-    def _turn_what_is_read(self, op: ComputeOp, first: Reduce) -> None:
+    def _turn_what_is_read(
+        self, op: ComputeOp, first: Reduce, changing: Collection[Operation] = ()
+    ) -> None:
         """Copy the tensors whose elements along the innermost axis are far apart."""
-        work = prod(_extent(a) for a in op.axis) * _terms(first)
+        work = prod(extent_of(a) for a in op.axis) * _terms(first)
         for node in reads_in(*first.sources, first.condition):
             key, shape = (node.tensor, self._moved(node)), _shape(node.tensor)
+            if node.tensor.op in changing:
+                continue
             if key[1] is None or key in self._turned or work < _COPY_FROM * prod(shape):
                 continue
             self._turned[key[0], key[1]] = self._copy(self.stored[node.tensor], shape, key[1])
@@ -205,7 +260,7 @@ class _Loops:
         return [results[e.value_index] for e in op.body if isinstance(e, Reduce)]
 
     def _loop(self, axis: IterVar, name: str) -> str:
-        return f"for (int64_t {name} = 0; {name} < {_extent(axis)}; {name}++)"
+        return f"for (int64_t {name} = 0; {name} < {extent_of(axis)}; {name}++)"
 
     @contextmanager
     def _nested(self, loops: Sequence[str], parallel: int = 0) -> Iterator[None]:
@@ -232,13 +287,14 @@ class _Loops:
         for axis in op.axis:
             var = self.writer.value(axis.var)
             least = self.writer.value(axis.dom.min).text if axis.dom else "0"
-            offset = f"({offset} * {_extent(axis)} + ({var.text} - {least}))"
+            offset = f"({offset} * {extent_of(axis)} + ({var.text} - {least}))"
         for tensor, value in zip(op.outputs, values, strict=True):
-            at = self._reserve(tensor, exact=not value.error)
+            # An update has the place of its state.
+            at = self.stored.get(tensor) or self._reserve(tensor, exact=not value.error)
             self.writer.lines.append(f"{at.value}[{offset}] = {value.text};")
             if at.error:
                 most = LARGEST.get(tensor.dtype, 0.0)
-                error = f"within({value.text}, {value.error}, {most!r})" if most else value.error
+                error = f"within({value.text}, {value.bound}, {most!r})" if most else value.bound
                 self.writer.lines.append(f"{at.error}[{offset}] = {error};")
 
     def _reserve(self, tensor: Tensor, exact: bool) -> _Stored:
@@ -303,79 +359,11 @@ class _Loops:
         return "\n".join([HELPERS, head, *made, *self.writer.lines, *freed, "}", ""])
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Elements that are computed together: of the two innermost axes that have more than one.
-
-    Attributes:
-        inner, upper: these axes, if there are any.
-        width, height: how many elements of each.
-        others: the axes that are left.
-        names: of the counters of all axes.
-    """
-
-    inner: IterVar | None
-    upper: IterVar | None
-    width: int
-    height: int
-    others: tuple[IterVar, ...]
-    names: Mapping[IterVar, str]
-
-    @staticmethod
-    def of(axes: Sequence[IterVar]) -> _Block:
-        """Return the blocks of a compute."""
-        long = [a for a in axes if _extent(a) > 1]
-        inner, upper = ([None, None, *long])[:-3:-1]
-        width = min(_extent(inner), _WIDTH) if inner is not None else 1
-        height = min(_extent(upper), _HEIGHT) if upper is not None else 1
-        others = tuple(a for a in axes if a is not inner and a is not upper)
-        names = {axis: f"i{n}" for n, axis in enumerate(axes)}
-        return _Block(inner, upper, width, height, others, names)
-
-    @property
-    def elements(self) -> int:
-        """The number of elements that are computed together."""
-        return self.width * self.height
-
-    @property
-    def begins(self) -> tuple[str, str]:
-        """The loops over blocks; the inner axis first, so that what its block reads is kept."""
-        wide = 1 if self.inner is None else _extent(self.inner)
-        high = 1 if self.upper is None else _extent(self.upper)
-        return (
-            f"for (int64_t b = 0; b < {wide}; b += {self.width})",
-            f"for (int64_t u = 0; u < {high}; u += {self.height})",
-        )
-
-    @property
-    def sizes(self) -> tuple[str, str]:
-        """The number of elements of this block; the last one may be smaller."""
-        wide = 1 if self.inner is None else _extent(self.inner)
-        high = 1 if self.upper is None else _extent(self.upper)
-        return _rest("width", "b", self.width, wide), _rest("height", "u", self.height, high)
-
-    def where(self, axis: IterVar) -> str:
-        """Return the counter of an axis for one element of the block."""
-        if axis is self.inner:
-            return "(b + j)"
-        return "(u + h)" if axis is self.upper else self.names[axis]
-
-
-def _rest(name: str, begin: str, step: int, extent: int) -> str:
-    return f"const int64_t {name} = {begin} + {step} < {extent} ? {step} : {extent} - {begin};"
-
-
 def _shape(tensor: Tensor) -> tuple[int, ...]:
     if not all(isinstance(n, int) for n in tensor.shape):
         raise MeasureError(f"{tensor}: its extents are known only when it runs")
     return tuple(n for n in tensor.shape if isinstance(n, int))
 
 
-def _extent(axis: IterVar) -> int:
-    if not isinstance(axis.extent, IntImm):
-        raise MeasureError(f"axis {axis.name!r}: its extent is known only when it runs")
-    return axis.extent.value
-
-
 def _terms(reduce: Reduce) -> int:
-    return prod(_extent(axis) for axis in reduce.axes)
+    return prod(extent_of(axis) for axis in reduce.axes)

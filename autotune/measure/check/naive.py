@@ -12,7 +12,7 @@ import numpy as np
 
 from autotune.errors import AutotuneError, CompilerCrashed, MeasureError
 from autotune.kernel.kernel import Kernel
-from autotune.measure.check.bounded_loops import BoundedKernel, bounded_kernel
+from autotune.measure.check.bounded_loops import BoundedKernel, bounded_kernel, outputs_among
 from autotune.measure.check.expected import Expected, expected
 from autotune.measure.process.blame import Attempts, OutOfMemoryWatch, tells_of_no_room
 from autotune.measure.process.scratch import Scratch
@@ -23,7 +23,7 @@ from autotune.measure.run.replies import Computed, Reply, why_not
 from autotune.measure.run.value_files import Array, read_values
 from autotune.runtime.compile.compile_kernel import BuildOutput, compile_kernel
 from autotune.target import Target
-from autotune.te import ComputeOp, Tensor
+from autotune.te import Tensor
 
 _TIMEOUT_S = 120.0
 
@@ -91,7 +91,7 @@ def naive_outputs(
     Raises:
         MeasureError: they cannot be computed; the message says why.
     """
-    outputs = [t for t in tensors if isinstance(t.op, ComputeOp)]
+    outputs = outputs_among(tensors)
     reference = bounded_kernel(tensors, sums)
     with ExitStack() as own:
         if loops is None:

@@ -7,7 +7,7 @@ import pytest
 
 from autotune import te, topi
 from autotune.errors import MeasureError
-from autotune.measure.check import bounded_loops
+from autotune.measure.check import bounded_block, bounded_loops
 from autotune.measure.check.compare import mismatch
 from autotune.measure.check.expected import expected
 from autotune.measure.check.naive import PlainLoops, naive_outputs
@@ -312,7 +312,9 @@ def test_blocks_and_copies_change_no_value_and_no_bound(spec, made_before, tmp_p
     exact = [a.astype("float64") for a in arrays]
     wanted = np.einsum(spec, *(map(np.exp, exact) if made_before else exact))
     assert np.allclose(found.values, wanted.reshape(found.values.shape), rtol=1e-6, atol=1e-6)
-    for name, plain in {"_WIDTH": 1, "_HEIGHT": 1, "_UNROLLED": (), "_COPY_FROM": 1e9}.items():
+    for name in ("_WIDTH", "_HEIGHT"):
+        monkeypatch.setattr(bounded_block, name, 1)
+    for name, plain in {"_UNROLLED": (), "_COPY_FROM": 1e9}.items():
         monkeypatch.setattr(bounded_loops, name, plain)
     slow = made(tmp_path, make, *arrays)
     assert np.allclose(found.values, slow.values, rtol=1e-7, atol=1e-12)

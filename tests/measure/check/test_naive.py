@@ -1,6 +1,7 @@
 """Tensor expressions are their own reference: the plain loops say what a schedule must compute."""
 
 import logging
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from autotune.measure import (
     measure_option,
 )
 from autotune.measure.build.realise import realise
+from autotune.measure.check.bounded_loops import bounded_kernel
 from autotune.measure.check.verify import Oracle
 from autotune.measure.run.value_files import read_values
 
@@ -52,6 +54,80 @@ def test_schedules_are_verified_against_the_plain_loops(dtype):
             results += [result for _, result in pipeline.next_results()]
     assert [r.error_no for r in results] == [MeasureErrorNo.NO_ERROR] * 4
     assert all(r.extra["verified"] for r in results)
+
+
+QUARTER = {"float32": 0.25, "float16": 0.25, "int32": 3}
+
+
+@at.template("measure_test.recurrence")
+def recurrence(dtype):
+    """``Y[t] = W @ Y[t - 1] * QUARTER + X[t]``, and what it adds at each step."""
+    x = te.placeholder((9, 20), dtype, name="x")
+    w = te.placeholder((20, 20), dtype, name="w")
+    state, added = (te.placeholder((9, 20), dtype, name=name) for name in ("s", "d"))
+    firsts = [
+        te.compute((2, 20), lambda t, i: x[t, i], name="first"),
+        te.compute((2, 20), lambda t, i: x[t, i] * 0, name="none"),
+    ]
+    k = te.reduce_axis((0, 20), name="k")
+    product = te.compute((9, 20), lambda t, i: te.sum(state[t - 1, k] * w[i, k], axis=k), name="p")
+    small = te.compute((9, 20), lambda t, i: product[t, i] * QUARTER[dtype], name="small")
+    step = te.compute((9, 20), lambda t, i: small[t, i] + x[t, i], name="step")
+    shown = te.compute((9, 20), lambda t, i: state[t - 2, i] + added[t - 1, i], name="shown")
+    y, sums = te.scan(firsts, [step, shown], [state, added], inputs=[x], name="y")
+    out = te.compute((9, 20), lambda t, i: y[t, i] - sums[t, i], name="out")
+    s = te.create_schedule(out.op)
+    cfg = at.get_config()
+    cfg.define_knob("vectors", [0, 1])
+    if cfg["vectors"].val:
+        s[small].compute_inline()
+    return s, [x, w, out]
+
+
+def of_rows(x, w):
+    wide = np.int32 if x.dtype == np.int32 else np.float64
+    y, sums = x.astype(wide), 0 * x.astype(wide)
+    for t in range(2, 9):
+        y[t] = w.astype(wide) @ y[t - 1] * QUARTER[str(x.dtype)] + x[t]
+        sums[t] = y[t - 2] + sums[t - 1]
+    return y - sums
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+def test_recurrences_have_a_reference_with_bounds_of_all_steps(dtype):
+    task = at.create("measure_test.recurrence", (dtype,), target="c")
+    inp = MeasureInput(task.target, task, task.config_space.get(0))
+    with closing(Oracle()) as oracle:
+        data = oracle.data(inp, realise(inp).kernel)
+        x, w = (read_values(path, dtype) for path in data.inputs)
+        (check,) = data.checks
+        found, wanted = read_values(check.path, dtype).astype("f8"), of_rows(x, w)
+        bounds = np.load(check.bounds) if check.bounds else np.zeros_like(found)
+    assert np.all(np.abs(found - wanted) <= bounds + 1e-3 * np.abs(wanted))
+    assert bool(bounds[-1].max() > bounds[2].max()) == (dtype != "int32")
+
+
+def test_trials_of_recurrences_are_verified():
+    task = at.create("measure_test.recurrence", ("float32",), target="c")
+    option = measure_option(LocalBuilder(), LocalRunner(cooldown_interval=0, verify="all"))
+    with Pipeline(task, option) as pipeline:
+        configs = [task.config_space.get(i) for i in range(2)]
+        pipeline.submit([MeasureInput(task.target, task, config) for config in configs])
+        results = []
+        while pipeline.outstanding:
+            results += [result for _, result in pipeline.next_results()]
+    assert [r.error_no for r in results] == [MeasureErrorNo.NO_ERROR] * 2
+    assert all(r.extra["verified"] for r in results)
+
+
+def test_a_recurrence_that_needs_other_rows_of_what_it_computes_has_no_reference():
+    x, state = te.placeholder((5, 8), name="x"), te.placeholder((5, 8), name="s")
+    first = te.compute((1, 8), lambda t, i: x[t, i], name="first")
+    turned = te.compute((8, 5), lambda i, t: state[t - 1, i], name="turned")
+    step = te.compute((5, 8), lambda t, i: turned[i, t] + x[t, i], name="step")
+    y = te.scan(first, step, state, inputs=[x], name="y")
+    with pytest.raises(MeasureError, match=r"y is a te\.scan whose steps need more of turned"):
+        bounded_kernel([x, y])
 
 
 @at.template("measure_test.half_sums")
