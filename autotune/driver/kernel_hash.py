@@ -24,7 +24,7 @@ from autotune.runtime.compile.user_headers import header_contents
 from autotune.target import Target
 from autotune.te import Schedule, Tensor
 from autotune.te.dag import dag_text
-from autotune.te.tensor import ComputeOp
+from autotune.te.tensor import PlaceholderOp
 
 # Hexadecimal digits; of a thousand million kernels two have the same hash in one case of 40.
 LENGTH = 16
@@ -85,7 +85,9 @@ def source_hash(
 def schedule_hash(schedule: Schedule, args: Iterable[object]) -> str:
     """Return the hash of what is computed, in which order the arguments come, and how."""
     tensors = [arg for arg in args if isinstance(arg, Tensor)]
-    computes = dag_text([tensor.op for tensor in tensors if isinstance(tensor.op, ComputeOp)])
+    computes = dag_text(
+        [tensor.op for tensor in tensors if not isinstance(tensor.op, PlaceholderOp)]
+    )
     names = [[tensor.name, list(map(str, tensor.shape)), tensor.dtype] for tensor in tensors]
     steps = binary_rows(schedule)
     return _digest([json.dumps([names, steps], default=str), computes])

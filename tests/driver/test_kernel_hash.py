@@ -29,3 +29,14 @@ def test_a_split_in_several_has_the_hash_of_splits_in_two():
     _, inner = two[relu].split(relu.op.axis[-1], 8)
     two[relu].split(inner, 4)
     assert hashing.schedule_hash(one, [relu]) == hashing.schedule_hash(two, [relu])
+
+
+def test_recurrences_that_compute_different_steps_have_different_hashes():
+    def hashed(factor):
+        x, state = te.placeholder((5, 8), name="x"), te.placeholder((5, 8), name="s")
+        first = te.compute((1, 8), lambda t, i: x[t, i], name="first")
+        step = te.compute((5, 8), lambda t, i: state[t - 1, i] * factor + x[t, i], name="step")
+        y = te.scan(first, step, state, name="y")
+        return hashing.schedule_hash(te.create_schedule(y.op), [x, y])
+
+    assert hashed(2.0) == hashed(2.0) != hashed(3.0)
