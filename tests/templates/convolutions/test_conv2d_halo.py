@@ -57,14 +57,14 @@ def test_results_are_those_of_the_convolution(name, tmp_path, monkeypatch):
     monkeypatch.setattr(conv2d_halo.common, "multiprocessors", lambda target: 2)
     shape, change = LAYERS[name]
     made = conv2d_halo.kernel(shape, CHOICE | change)
-    got, wanted = in_the_emulator(made, tmp_path, arrays_of(made))
+    got, wanted = in_the_emulator(made, tmp_path, arrays_of(made), optimized=True)
     np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=3e-2)
 
 
 def test_results_on_copies_are_those_of_the_convolution(tmp_path):
     shape = Conv2dNhwc(1, 9, 10, 67, 13, SAME, "float16", REST)
     made = conv2d_padded.Padded(gemm_half).kernel(shape, CHOICE)
-    got, wanted = in_the_emulator(made, tmp_path, arrays_of(made))
+    got, wanted = in_the_emulator(made, tmp_path, arrays_of(made), optimized=True)
     np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=3e-2)
 
 
