@@ -1,1 +1,0 @@
-"""A folder for `sys.path`, in which ``tvm`` is found; see `autotune.tvm.serve`."""
