@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import click
 
@@ -151,7 +151,7 @@ def fleet() -> None:
 @tls
 @click.option("--json", "json_", is_flag=True, help="Print JSON.")
 def status(scheduler: str, ca: str | None, cert: str | None, key: str | None, json_: bool) -> None:
-    """Show the workers: devices, builders, queues and results."""
+    """Show the workers: devices, builders, queues and results; exit 1 if none can be used."""
     from autotune.fleet import Fleet
     from autotune.fleet.link import distributed
 
@@ -162,10 +162,15 @@ def status(scheduler: str, ca: str | None, cert: str | None, key: str | None, js
         rows = here.status()
     if json_:
         click.echo(as_json(rows))
-        return
-    if not rows:
+    elif not rows:
         say(f"no worker at {scheduler}; start one: autotune worker --scheduler {scheduler}")
-        return
+    else:
+        _print_status(rows)
+    if all(row["aside"] for row in rows):
+        raise SystemExit(1)
+
+
+def _print_status(rows: Sequence[Mapping[str, object]]) -> None:
     used = [row for row in rows if row["place"]]
     cells = [[str(row[head]) for head in _HEADS] + [f"{row['rate']:.2f}"] for row in used]
     if cells:

@@ -114,7 +114,12 @@ def test_a_worker_of_the_command_line_joins_by_its_certificate_and_leaves_at_a_s
             assert {row["place"] for row in rows} == {"builders", "cpu:0"}
             script.terminate()
             assert script.wait(20) == 0
-        assert "no worker at" in CliRunner().invoke(main, ask).output
+        alone, for_programs = (
+            CliRunner().invoke(main, [*ask, *more]) for more in ([], ["--json"])
+        )
+        assert "no worker at" in alone.output
+        assert json.loads(for_programs.output) == []
+        assert alone.exit_code == for_programs.exit_code == 1
         for strange in (certificates("ours", "theirs"), certificates("theirs", "theirs")):
             refused = CliRunner().invoke(main, ["fleet", "status", *options(address, strange)])
             assert refused.exit_code == 1
