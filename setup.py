@@ -100,6 +100,7 @@ setup(
             "**/*.js",
             "**/*.LICENSE",
             "ship/files/*",
+            "tvm/served/*.py",
             "auto_scheduler/search/models/*.npz",
         ],
         "autotune.templates": ["tuned/*", "kernels/**/*.cu", "kernels/**/*.c", "kernels/**/*.h"],

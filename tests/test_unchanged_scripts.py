@@ -135,6 +135,17 @@ def test_children_of_an_unchanged_script_find_tvm_too(tmp_path, method):
     assert run_python("-m", "autotune.tvm", tmp_path / "script.py", method).stdout == "done\n"
 
 
+def test_a_walk_through_the_modules_loads_all_of_them_and_serves_nothing():
+    run_python(
+        "-c",
+        "import importlib, pkgutil, sys, autotune.tvm\n"
+        "for one in pkgutil.walk_packages(autotune.tvm.__path__, 'autotune.tvm.'):\n"
+        "    if not one.name.endswith('__main__'):\n"
+        "        importlib.import_module(one.name)\n"
+        "assert 'autotune.tvm.te.tensor' in sys.modules and 'tvm' not in sys.modules\n",
+    )
+
+
 def test_a_served_module_is_the_one_of_the_wing(tmp_path):
     (tmp_path / "script.py").write_text(
         "import tvm.autotvm.tuner.xgboost_tuner as served\nfrom tvm import te\n"

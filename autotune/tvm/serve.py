@@ -16,7 +16,7 @@ from autotune.ir.base import divide_integers_as_c
 from autotune.utils.guarded_imports import import_is_guarded
 from autotune.utils.names import Absent, explain_imports, explain_late
 
-# Holds packages of the names below, which call `alias_tvm`.
+# Holds a module of each name below, which runs only as that: the folder is no package.
 _FOLDER = str(Path(__file__).parent / "served")
 # What is served, and where it is. Until 0.7 TVM's `topi` was a package of its own.
 _SERVED = {"tvm": "autotune.tvm", "topi": "autotune.tvm.topi"}
