@@ -10,6 +10,8 @@ Kind = Literal["build", "run"]
 # After losing _ALONE places an entry gets a place for itself; after losing _MOST_ALONE of these it
 # is to blame. In between it waits, twice as long each time, as something else may kill workers.
 _ALONE, _MOST_ALONE, _PAUSE_S = 3, 6, 0.5
+# How long a place is set aside at first.
+ASIDE_S = 15.0
 
 
 @dataclass(frozen=True)
@@ -118,3 +120,37 @@ class QueuedJob:
         self.lost += 1
         if self.lost_alone:
             self.not_before = now + _PAUSE_S * 2 ** (self.lost_alone - 1)
+
+
+@dataclass
+class PlaceState:
+    """The state of one place, which `autotune.fleet.policy` changes.
+
+    Attributes:
+        out: the entries that it holds.
+        suspects: entries that failed here since the last success; their failures are not yet
+            reported.
+        failures: how many entries have failed here.
+        strikes: how often an entry that failed here passed at another place.
+        aside_until: when it is tried again; 0 while it takes part.
+    """
+
+    place: Place
+    out: set[QueuedJob] = field(default_factory=set)
+    suspects: list[QueuedJob] = field(default_factory=list)
+    failures: int = 0
+    strikes: int = 0
+    aside_until: float = 0.0
+    aside_s: float = ASIDE_S
+    reason: str = ""
+    here: bool = True
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it may have one more entry."""
+        return len(self.out) < self.place.slots and not any(one.alone for one in self.out)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it could begin one more entry at once."""
+        return len(self.out) < self.place.lanes and self.has_room

@@ -18,64 +18,27 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from autotune.fleet.groups import Groups
-from autotune.fleet.places import Needs, Place, QueuedJob
+from autotune.fleet.places import ASIDE_S, Needs, Place, PlaceState, QueuedJob
 
 # So many failures in a row at one place must be confirmed by another.
 _ROW = 2
 # One in so many failures is repeated at another place as a sample.
 _SAMPLE = 8
-# A place is set aside after so many of its failures passed elsewhere; for how long, at first and
-# at most.
-_STRIKES = 2
-ASIDE_S, _MOST_ASIDE_S = 15.0, 960.0
+# A place is set aside after so many of its failures passed elsewhere; for how long, at most.
+_STRIKES, _MOST_ASIDE_S = 2, 960.0
 # At most so many entries of a queue are looked at for one that a place may take.
 _LOOK = 32
 # The number of places that left and are remembered, with the reason why they were set aside.
 _MOST_LEFT = 256
 
 
-@dataclass
-class _State:
-    """The state of one place.
-
-    Attributes:
-        out: the entries that it holds.
-        suspects: entries that failed here since the last success; their failures are not yet
-            reported.
-        failures: how many entries have failed here.
-        strikes: how often an entry that failed here passed at another place.
-        aside_until: when it is tried again; 0 while it takes part.
-    """
-
-    place: Place
-    out: set[QueuedJob] = field(default_factory=set)
-    suspects: list[QueuedJob] = field(default_factory=list)
-    failures: int = 0
-    strikes: int = 0
-    aside_until: float = 0.0
-    aside_s: float = ASIDE_S
-    reason: str = ""
-    here: bool = True
-
-    @property
-    def has_room(self) -> bool:
-        """Whether it may have one more entry."""
-        return len(self.out) < self.place.slots and not any(one.alone for one in self.out)
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether it could begin one more entry at once."""
-        return len(self.out) < self.place.lanes and self.has_room
-
-
 class Policy:
     """All places and entries of a fleet. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._states: dict[int, _State] = {}
+        self._states: dict[int, PlaceState] = {}
         self._lines: dict[Needs, deque[QueuedJob]] = {}
         # Places that could start an entry at once, and those that could hold one more; the one
         # that waited longest is first.
@@ -93,7 +56,7 @@ class Policy:
 
     def join(self, place: Place) -> None:
         """Let a place take part, or take part again."""
-        state = self._states.setdefault(place.number, _State(place))
+        state = self._states.setdefault(place.number, PlaceState(place))
         state.place, state.here = place, True
         self._left.pop(place.number, None)
         self._aside.discard(place.number)
@@ -241,11 +204,11 @@ class Policy:
         self._not_free(number)
         self._note_idle(state)
 
-    def _others_idle(self, state: _State, needs: Needs) -> bool:
+    def _others_idle(self, state: PlaceState, needs: Needs) -> bool:
         """Whether a busy place leaves an entry to another that could start it at once."""
         return not state.is_idle and any(True for _ in self._idle.suiting(needs))
 
-    def _fitting(self, state: _State, line: deque[QueuedJob], now: float) -> QueuedJob | None:
+    def _fitting(self, state: PlaceState, line: deque[QueuedJob], now: float) -> QueuedJob | None:
         """Return the oldest entry that a place may take."""
         for entry, _ in zip(line, range(_LOOK), strict=False):
             if entry.not_before > now or (entry.alone and state.out):
@@ -314,7 +277,7 @@ class Policy:
     def _others_than(self, number: int, entry: QueuedJob) -> list[Place]:
         return [place for place in self.able(entry.needs) if place.number != number]
 
-    def _ask_others(self, state: _State) -> list[QueuedJob]:
+    def _ask_others(self, state: PlaceState) -> list[QueuedJob]:
         """Repeat elsewhere what failed at a place; return the entries that only it can run."""
         suspects, state.suspects = state.suspects, []
         finished = []
@@ -356,11 +319,11 @@ class Policy:
         self.set_aside(number, reason, now, for_good)
         self.put(entry, first=True)
 
-    def _back(self, state: _State, entry: QueuedJob) -> None:
+    def _back(self, state: PlaceState, entry: QueuedJob) -> None:
         state.out.discard(entry)
         self._note_idle(state)
 
-    def _clear(self, state: _State) -> None:
+    def _clear(self, state: PlaceState) -> None:
         """Record that a place succeeded."""
         if state.aside_until:
             state.aside_until, state.strikes, state.reason = 0.0, 0, ""
@@ -368,7 +331,7 @@ class Policy:
             self._aside.discard(state.place.number)
             self._note_idle(state)
 
-    def _note_idle(self, state: _State) -> None:
+    def _note_idle(self, state: PlaceState) -> None:
         if not state.here or state.aside_until:
             return
         if state.has_room:
