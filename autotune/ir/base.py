@@ -11,7 +11,6 @@ Equality: nodes hash by identity. ``a == b`` builds an `EQ` node, whose truth va
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, SupportsFloat, Union
@@ -45,61 +44,61 @@ class Operand:
     __array_ufunc__: ClassVar[None] = None
 
     def __add__(self, other: ExprLike) -> Expr:
-        return binary(OPERATORS["+"], self, other)
+        return OPERATORS["+"].of(self, other)
 
     def __radd__(self, other: ExprLike) -> Expr:
-        return binary(OPERATORS["+"], other, self)
+        return OPERATORS["+"].of(other, self)
 
     def __sub__(self, other: ExprLike) -> Expr:
-        return binary(OPERATORS["-"], self, other)
+        return OPERATORS["-"].of(self, other)
 
     def __rsub__(self, other: ExprLike) -> Expr:
-        return binary(OPERATORS["-"], other, self)
+        return OPERATORS["-"].of(other, self)
 
     def __mul__(self, other: ExprLike) -> Expr:
-        return binary(OPERATORS["*"], self, other)
+        return OPERATORS["*"].of(self, other)
 
     def __rmul__(self, other: ExprLike) -> Expr:
-        return binary(OPERATORS["*"], other, self)
+        return OPERATORS["*"].of(other, self)
 
     def __truediv__(self, other: ExprLike) -> Expr:
-        return true_divide(self, other)
+        return OPERATORS["/"].of(self, other)
 
     def __rtruediv__(self, other: ExprLike) -> Expr:
-        return true_divide(other, self)
+        return OPERATORS["/"].of(other, self)
 
     def __floordiv__(self, other: ExprLike) -> Expr:
-        return floor_divide(self, other)
+        return OPERATORS["//"].of(self, other)
 
     def __rfloordiv__(self, other: ExprLike) -> Expr:
-        return floor_divide(other, self)
+        return OPERATORS["//"].of(other, self)
 
     def __mod__(self, other: ExprLike) -> Expr:
-        return floor_remainder(self, other)
+        return OPERATORS["%"].of(self, other)
 
     def __rmod__(self, other: ExprLike) -> Expr:
-        return floor_remainder(other, self)
+        return OPERATORS["%"].of(other, self)
 
     def __neg__(self) -> Expr:
-        return binary(OPERATORS["*"], self, -1)
+        return OPERATORS["*"].of(self, -1)
 
     def __eq__(self, other: object) -> Any:
-        return binary(OPERATORS["=="], self, other)
+        return OPERATORS["=="].of(self, other)
 
     def __ne__(self, other: object) -> Any:
-        return binary(OPERATORS["!="], self, other)
+        return OPERATORS["!="].of(self, other)
 
     def __lt__(self, other: ExprLike) -> Expr:
-        return binary(OPERATORS["<"], self, other)
+        return OPERATORS["<"].of(self, other)
 
     def __le__(self, other: ExprLike) -> Expr:
-        return binary(OPERATORS["<="], self, other)
+        return OPERATORS["<="].of(self, other)
 
     def __gt__(self, other: ExprLike) -> Expr:
-        return binary(OPERATORS[">"], self, other)
+        return OPERATORS[">"].of(self, other)
 
     def __ge__(self, other: ExprLike) -> Expr:
-        return binary(OPERATORS[">="], self, other)
+        return OPERATORS[">="].of(self, other)
 
     __hash__ = object.__hash__
 
@@ -275,6 +274,16 @@ class BinaryOp(Expr):
         """Return ``cls(a, b)``, or what it trivially is; both operands have one dtype."""
         return cls(a, b)
 
+    @classmethod
+    def of(cls, a: object, b: object) -> Expr:
+        """Apply the operator as Python does: match dtypes, fold; NotImplemented for a stranger."""
+        if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype == b.dtype != "bool":
+            return cls.fold(a, b)
+        pair = match_types(a, b)
+        if pair and cls.counts_bools and pair[0].dtype == "bool":
+            pair = cast(pair[0], "int32"), cast(pair[1], "int32")
+        return cls.fold(*pair) if pair else NotImplemented
+
 
 # symbol -> class, filled by the subclasses of `BinaryOp` themselves.
 OPERATORS: dict[str, type[BinaryOp]] = {}
@@ -372,63 +381,6 @@ def _number_dtype(number: object, other: str) -> str:
     if isinstance(number, bool):
         return "bool"
     return "int32" if isinstance(number, Integral) else "float32"
-
-
-def binary(cls: type[BinaryOp], a: object, b: object) -> Expr:
-    """Apply an operator as Python does: match dtypes, fold; NotImplemented for a stranger."""
-    if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype == b.dtype != "bool":
-        return cls.fold(a, b)
-    pair = match_types(a, b)
-    if pair and cls.counts_bools and pair[0].dtype == "bool":
-        pair = cast(pair[0], "int32"), cast(pair[1], "int32")
-    return cls.fold(*pair) if pair else NotImplemented
-
-
-# Whether ``/`` of integers is C's division; see `divide_integers_as_c`.
-_as_c = False
-
-
-def divide_integers_as_c() -> None:
-    """Let ``/`` of integers be C's division in this process, as in TVM up to 0.5.
-
-    Called where a whole script of TVM is run; for others it stays an error.
-    """
-    global _as_c
-    _as_c = True
-
-
-def true_divide(a: object, b: object) -> Expr:
-    """Divide floats; raise for integers, naming the integer divisions."""
-    pair = match_types(a, b)
-    if pair and not is_float(pair[0].dtype):
-        if _as_c:
-            warnings.warn(
-                f"({pair[0]}) / ({pair[1]}): a division of integers, taken for te.truncdiv as in "
-                "TVM up to 0.5, where later versions raise",
-                stacklevel=3,
-            )
-            return OPERATORS["truncdiv"].fold(*pair)
-        raise ExpressionError(
-            f"({pair[0]}) / ({pair[1]}): division of integers is ambiguous; use te.floordiv (//), "
-            "te.truncdiv or te.indexdiv, or cast an operand to a float"
-        )
-    return OPERATORS["/"].fold(*pair) if pair else NotImplemented
-
-
-def floor_divide(a: object, b: object) -> Expr:
-    """Divide and round towards minus infinity."""
-    pair = match_types(a, b)
-    if pair and is_float(pair[0].dtype):
-        return Call("floor", (OPERATORS["/"].fold(*pair),))
-    return OPERATORS["//"].fold(*pair) if pair else NotImplemented
-
-
-def floor_remainder(a: object, b: object) -> Expr:
-    """Return the remainder of `floor_divide`."""
-    pair = match_types(a, b)
-    if pair and is_float(pair[0].dtype):
-        return binary(OPERATORS["-"], pair[0], floor_divide(*pair) * pair[1])
-    return OPERATORS["%"].fold(*pair) if pair else NotImplemented
 
 
 def bitwise(logical: str, name: str, a: object, b: object) -> Expr:

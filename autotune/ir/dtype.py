@@ -17,6 +17,9 @@ ELEMENTS = {
     "float16": ("f", 16), "bfloat16": ("f", 16), "float32": ("f", 32), "float64": ("f", 64),
 }  # fmt: skip
 
+# Of variables of loops, and of what forms of indices compute with.
+INDEX_DTYPE = "int32"
+
 # TVM's names without a width, which stand for 32 bits.
 SHORT_NAMES = {"float": "float32", "int": "int32", "uint": "uint32"}
 

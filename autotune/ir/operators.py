@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable
 from typing import ClassVar
 
 from autotune.errors import ExpressionError
-from autotune.ir.base import BinaryOp, Expr, Imm, IntImm, const
+from autotune.ir.base import BinaryOp, Call, Expr, Imm, IntImm, const, match_types
 from autotune.ir.dtype import bool_like, is_float
 from autotune.ir.structure import same
 
@@ -91,6 +92,37 @@ class Div(BinaryOp):
                 return const(a.value / b.value, a.dtype)
         return Div(a, b)
 
+    @classmethod
+    def of(cls, a: object, b: object) -> Expr:
+        """Divide floats; raise for integers, naming the integer divisions."""
+        pair = match_types(a, b)
+        if pair and not is_float(pair[0].dtype):
+            if _as_c:
+                warnings.warn(
+                    f"({pair[0]}) / ({pair[1]}): a division of integers, taken for te.truncdiv as "
+                    "in TVM up to 0.5, where later versions raise",
+                    stacklevel=3,
+                )
+                return TruncDiv.fold(*pair)
+            raise ExpressionError(
+                f"({pair[0]}) / ({pair[1]}): division of integers is ambiguous; use te.floordiv "
+                "(//), te.truncdiv or te.indexdiv, or cast an operand to a float"
+            )
+        return cls.fold(*pair) if pair else NotImplemented
+
+
+# Whether ``/`` of integers is C's division; see `divide_integers_as_c`.
+_as_c = False
+
+
+def divide_integers_as_c() -> None:
+    """Let ``/`` of integers be C's division in this process, as in TVM up to 0.5.
+
+    Called where a whole script of TVM is run; for others it stays an error.
+    """
+    global _as_c
+    _as_c = True
+
 
 class IntDivision(BinaryOp):
     """Division or remainder of integers: what they have in common is how constants fold.
@@ -123,6 +155,14 @@ class FloorDiv(IntDivision):
     symbol = "//"
     of_ints = operator.floordiv
 
+    @classmethod
+    def of(cls, a: object, b: object) -> Expr:
+        """Divide and round towards minus infinity, floats too."""
+        pair = match_types(a, b)
+        if pair and is_float(pair[0].dtype):
+            return Call("floor", (Div.fold(*pair),))
+        return cls.fold(*pair) if pair else NotImplemented
+
 
 class FloorMod(IntDivision):
     """The remainder that belongs to `FloorDiv`; it has the sign of ``b``."""
@@ -131,6 +171,14 @@ class FloorMod(IntDivision):
     symbol = "%"
     is_remainder = True
     of_ints = operator.mod
+
+    @classmethod
+    def of(cls, a: object, b: object) -> Expr:
+        """Return the remainder of `FloorDiv.of`."""
+        pair = match_types(a, b)
+        if pair and is_float(pair[0].dtype):
+            return Sub.of(pair[0], FloorDiv.of(*pair) * pair[1])
+        return cls.fold(*pair) if pair else NotImplemented
 
 
 def _truncated_quotient(a: int, b: int) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from autotune.errors import LoweringError
+from autotune.ir.dtype import INDEX_DTYPE
 from autotune.ir.expr import Expr, Var
-from autotune.ir.simplify import INDEX_DTYPE
 from autotune.ir.structure import variables
 from autotune.te.schedule import Schedule
 from autotune.te.tensor import Tensor

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import ZERO, Affine
-from autotune.ir.dtype import int_range
+from autotune.ir.dtype import INDEX_DTYPE, int_range
 from autotune.ir.expr import Expr, IterVar
-from autotune.ir.simplify import INDEX_DTYPE, Simplifier
+from autotune.ir.simplify import Simplifier
 from autotune.lowering.extents import (
     Extent,
     as_extent,

@@ -7,6 +7,7 @@ from math import inf
 
 from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import Affine
+from autotune.ir.dtype import INDEX_DTYPE
 from autotune.ir.expr import (
     Expr,
     FloorDiv,
@@ -20,7 +21,7 @@ from autotune.ir.expr import (
     Var,
 )
 from autotune.ir.interval import Interval
-from autotune.ir.simplify import INDEX_DTYPE, Simplifier, Value
+from autotune.ir.simplify import Simplifier, Value
 from autotune.ir.visitor import reads_in
 from autotune.lowering.extents import Extent, SymbolicSizes
 from autotune.lowering.index_overflow import without_overflow

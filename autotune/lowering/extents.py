@@ -11,8 +11,9 @@ from typing import TypeGuard
 
 from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import Affine, AtomKind, constant, scale_affine, shift_affine
+from autotune.ir.dtype import INDEX_DTYPE
 from autotune.ir.expr import Expr, IntImm, IterVar, Mul, TruncDiv, TruncMod, Var
-from autotune.ir.simplify import INDEX_DTYPE, Simplifier
+from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import For
 from autotune.utils.math import ceil_div
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from autotune.ir.dtype import int_range
+from autotune.ir.dtype import INDEX_DTYPE, int_range
 from autotune.ir.expr import (
     Add,
     BinaryOp,
@@ -33,7 +33,6 @@ from autotune.ir.expr import (
     cast,
 )
 from autotune.ir.interval import EVERYTHING, Interval, floordiv, union
-from autotune.ir.simplify import INDEX_DTYPE
 from autotune.ir.visitor import Rewriter
 
 _WIDE = "int64"

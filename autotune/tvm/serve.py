@@ -12,7 +12,7 @@ from importlib.util import spec_from_loader
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from autotune.ir.base import divide_integers_as_c
+from autotune.ir.operators import divide_integers_as_c
 from autotune.utils.guarded_imports import import_is_guarded
 from autotune.utils.names import Absent, explain_imports, explain_late
 
