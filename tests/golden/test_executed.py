@@ -11,7 +11,8 @@ from autotune.runtime import random_inputs
 from autotune.runtime.arrays.array import numpy_dtype
 from autotune.te import PlaceholderOp
 from tests.golden.case import CASES
-from tests.golden.test_golden import TEXTS, built
+from tests.golden.kept import TEXTS, whole_text
+from tests.golden.test_golden import built
 from tests.topi.evaluate import evaluate
 
 NAMES = [name for name, (language, _) in CASES.items() if language == "cuda"]
@@ -24,7 +25,7 @@ CUT = {"matmul_wgmma_tf32_cuda": 2e-3}
 def emulated(tmp_path_factory):
     """Compile all texts at once; return a function that gives the kernel of a case."""
     kernels = {
-        name: replace(built(name)[1], source=(TEXTS / f"{name}.cu").read_text()) for name in NAMES
+        name: replace(built(name)[1], source=whole_text(TEXTS / f"{name}.cu")) for name in NAMES
     }
     path = tmp_path_factory.mktemp("golden") / "texts.so"
     library = compile_emulated(list(kernels.values()), path, timeout_s=300)

@@ -3,16 +3,17 @@
 `make golden` writes them anew; read the difference before committing it.
 """
 
-from pathlib import Path
-
 import pytest
 
 import tests.golden.cases  # noqa: F401  (registers the cases)
 from autotune.codegen import kernel_of_function
+from autotune.codegen.c import C
+from autotune.codegen.cuda import CUDA
 from autotune.lowering import lower_schedule
 from tests.golden.case import CASES
+from tests.golden.kept import HELPERS, TEXTS, fold, whole_text
 
-TEXTS = Path(__file__).parent / "texts"
+DIALECTS = {"c": C, "cuda": CUDA}
 SUFFIX = {"c": "c", "cuda": "cu"}
 
 
@@ -37,16 +38,17 @@ def launches(kernel):
 @pytest.mark.parametrize("name", CASES)
 def test_text_is_as_kept(name, request):
     loops, kernel = built(name)
-    texts = {
-        TEXTS / f"{name}.ir": loops + "\n",
-        TEXTS / f"{name}.{SUFFIX[kernel.language]}": launches(kernel) + kernel.source,
-    }
+    suffix, helpers = SUFFIX[kernel.language], DIALECTS[kernel.language].helpers
+    source, used = fold(launches(kernel) + kernel.source, helpers)
+    texts = {TEXTS / f"{name}.ir": loops + "\n", TEXTS / f"{name}.{suffix}": source}
+    texts |= {HELPERS / f"{helper}.{suffix}": helpers[helper] for helper in used}
     for path, text in texts.items():
         if request.config.getoption("--update-golden", False):
-            TEXTS.mkdir(exist_ok=True)
+            path.parent.mkdir(exist_ok=True)
             path.write_text(text)
         assert path.exists(), f"{path.name} is missing; run `make golden` and read it"
         assert text == path.read_text(), f"{path.name} changed; run `make golden`, read the diff"
+    assert whole_text(TEXTS / f"{name}.{suffix}") == launches(kernel) + kernel.source
 
 
 def test_there_are_at_least_a_hundred_texts_and_none_is_left_over():
@@ -56,6 +58,8 @@ def test_there_are_at_least_a_hundred_texts_and_none_is_left_over():
     }
     assert kept == expected
     assert len(kept) >= 100
+    named = "".join(path.read_text() for path in TEXTS.iterdir())
+    assert all(f"// helper {path.stem}\n" in named for path in HELPERS.iterdir())
 
 
 def test_building_twice_gives_the_same_text():

@@ -19,10 +19,10 @@ from autotune.runtime.compile.elf import sections
 from autotune.runtime.compile.toolchain import nvcc_toolchain
 from autotune.target import Target
 from autotune.task import create
+from tests.golden.kept import TEXTS, whole_text
 
 SM90 = Target("cuda -arch=sm_90")
-GOLDEN = Path(__file__).parents[1] / "golden" / "texts"
-TEXTS = sorted(path.stem for path in GOLDEN.glob("*_cuda.cu"))
+GOLDEN = sorted(path.stem for path in TEXTS.glob("*_cuda.cu"))
 TEMPLATES = [
     ("conv2d_nchw.cuda", (1, 14, 14, 64, 32, 3, 3, (1, 1), (1, 1), True, True)),
     ("gemm_nn.cuda", (256, 256, 256)),
@@ -80,9 +80,9 @@ def instructions(output):
     return {s.name: (s.size, s.content) for s in cubin if s.name.startswith(parts)}
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", GOLDEN)
 def test_generated_kernels_become_the_same_code(name, release, tmp_path):
-    text = (GOLDEN / f"{name}.cu").read_text()
+    text = whole_text(TEXTS / f"{name}.cu")
     if release < ALIKE and "__shared__" in text:
         pytest.skip("up to release 13.0 NVRTC addresses shared memory otherwise")
     args = [arg("x", (1,)), arg("y", (1,), role="out")]

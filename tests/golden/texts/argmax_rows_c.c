@@ -1,8 +1,6 @@
 #include <stdbool.h>
 
-#if !defined(__clang__) && (__GNUC__ == 12 || __GNUC__ == 13)
-#pragma GCC optimize("no-tree-loop-if-convert")
-#endif
+// helper guarded_loads
 
 void argmax_rows_c(const float* restrict X, int* restrict best_v0, float* restrict best_v1) {
   for (int i = 0; i < 8; ++i) {

@@ -1,33 +1,10 @@
 #include <math.h>
 
-static inline __attribute__((always_inline)) float max_float(float a, float b) {
-  return a > b ? a : b;
-}
+// helper max_float
 
-static inline __attribute__((always_inline)) unsigned float_to_bits(float value) {
-  unsigned bits;
-  __builtin_memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-static inline __attribute__((always_inline)) float bits_to_float(unsigned bits) {
-  float value;
-  __builtin_memcpy(&value, &bits, sizeof value);
-  return value;
-}
-// Selects without a branch, under which compilers would compute an operand and not vectorise it.
-static inline __attribute__((always_inline)) float select_f32(int condition, float a, float b) {
-  const unsigned mask = -(unsigned)condition;
-  return bits_to_float((mask & float_to_bits(a)) | (~mask & float_to_bits(b)));
-}
+// helper select_f32
 
-static inline __attribute__((always_inline)) float tanh_f32(float x) {
-  const float size = fabsf(x), square = x * x, fourth = square * square;
-  const float p = (fourth * 2.058349492e-5f + 0.1337971836f) * square +
-      ((fourth * 1.331909072e-8f + 3.494035453e-3f) * fourth + 1.0f);
-  const float q = (fourth * 3.283094265e-4f + 0.4671303332f) * square +
-      ((fourth * 7.762027394e-7f + 2.587107569e-2f) * fourth + 1.0f);
-  return copysignf(select_f32(size > 9.02f, 1.0f, size * p / q), x);
-}
+// helper tanh_f32
 
 void chain_root_c(const float* restrict X, float* restrict c, float* restrict a, float* restrict b) {
   for (int i = 0; i < 1000; ++i) {

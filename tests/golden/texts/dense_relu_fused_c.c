@@ -1,6 +1,4 @@
-static inline __attribute__((always_inline)) float max_float(float a, float b) {
-  return a > b ? a : b;
-}
+// helper max_float
 
 void dense_relu_fused_c(
     const float* restrict data,

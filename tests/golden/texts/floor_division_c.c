@@ -1,12 +1,6 @@
-static inline __attribute__((always_inline)) int floor_div_i32(int a, int b) {
-  int q = a / b;
-  return q - (a % b != 0 && (a < 0) != (b < 0));
-}
+// helper floor_div_i32
 
-static inline __attribute__((always_inline)) int floor_mod_i32(int a, int b) {
-  int r = a % b;
-  return r + (r != 0 && (r < 0) != (b < 0) ? b : 0);
-}
+// helper floor_mod_i32
 
 void floor_division_c(const int* restrict X, int* restrict Y) {
   for (int i = 0; i < 100; ++i) {

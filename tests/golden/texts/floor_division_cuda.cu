@@ -1,13 +1,7 @@
 // floor_division_cuda_kernel0(X, Y) grid (2, 1, 1) block (64, 1, 1) shared 0
-static __device__ __forceinline__ int floor_div_i32(int a, int b) {
-  int q = a / b;
-  return q - (a % b != 0 && (a < 0) != (b < 0));
-}
+// helper floor_div_i32
 
-static __device__ __forceinline__ int floor_mod_i32(int a, int b) {
-  int r = a % b;
-  return r + (r != 0 && (r < 0) != (b < 0) ? b : 0);
-}
+// helper floor_mod_i32
 
 extern "C" __global__ void __launch_bounds__(64)
 floor_division_cuda_kernel0(const int* __restrict__ X, int* __restrict__ Y) {

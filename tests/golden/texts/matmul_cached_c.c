@@ -1,17 +1,6 @@
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
-#pragma GCC target("tune=generic")
-#endif
-#if defined(__AVX512F__)
-#define VECTOR_BYTES 64
-#elif defined(__AVX__)
-#define VECTOR_BYTES 32
-#else
-#define VECTOR_BYTES 16
-#endif
-#define LANES(type) ((int)(sizeof(type) / sizeof((type){0}[0])))
+// helper VECTOR_BYTES
 
-typedef float float_v64 __attribute__((vector_size(VECTOR_BYTES < 64 ? VECTOR_BYTES : 64),
-    aligned(sizeof(float)), may_alias));
+// helper float_v64
 
 void matmul_cached_c(const float* restrict A, const float* restrict B, float* restrict C) {
   float C_global[128] __attribute__((aligned(64)));

@@ -1,91 +1,9 @@
 // matmul_wgmma_tf32_cuda_kernel0(A, B, D) grid (4, 1, 1) block (4, 8, 4) shared 0
 #include <cuda_pipeline.h>
 
-#ifdef AUTOTUNE_EMULATE
-static inline void wgmma_fence() {}
-static inline void wgmma_commit() {}
-template <int PENDING> static inline void wgmma_wait() {}
-template <int COUNT> static inline void wgmma_sums(float&) {}
-static inline void wgmma_show() {}
-template <class T> static inline float wgmma_value(T item) { return (float)item; }
-static inline float wgmma_value(float item) {
-  return __uint_as_float(__float_as_uint(item) & ~0x1fffu);
-}
-// Returns an item of an operand: of the row or column `across`, the one `k` along the reduction.
-template <int TURNED, class T>
-static inline float wgmma_item(const T* tile, int begin, int panel, int across, int k) {
-  constexpr int LENGTH = 128 / sizeof(T), VECTOR = 16 / sizeof(T), ITEM = sizeof(T);
-  const int row = TURNED ? k : across, column = TURNED ? across : k;
-  const int plain = begin + column / LENGTH * (panel / ITEM) + row * LENGTH + column % LENGTH;
-  return wgmma_value(tile[plain ^ (plain / LENGTH & 7) * VECTOR]);
-}
-#else
-// Describes an operand that begins at an item of a tile: eight rows are 1024 bytes before the next
-// eight, a panel is so many before the next, and vectors are exchanged.
-static __device__ __forceinline__ unsigned long long wgmma_operand(const void* at, int panel) {
-  const unsigned place = (unsigned)__cvta_generic_to_shared(at) & 0x3ffff;
-  return 1ull << 62 | 1024ull >> 4 << 32 | (unsigned long long)(panel >> 4) << 16 | place >> 4;
-}
+// helper wgmma_fence
 
-// Orders what threads did to their sums before the instructions that follow.
-static __device__ __forceinline__ void wgmma_fence() {
-  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-
-static __device__ __forceinline__ void wgmma_commit() {
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-
-// Waits until at most so many groups of instructions are still at work.
-template <int PENDING>
-static __device__ __forceinline__ void wgmma_wait() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
-}
-
-// Keeps the compiler from reading sums before a wait, which it does not know to concern them.
-template <int COUNT>
-static __device__ __forceinline__ void wgmma_sums(float& first) {
-  float* const sum = &first;
-#pragma unroll
-  for (int i = 0; i < COUNT; ++i) asm volatile("" : "+f"(sum[i])::"memory");
-}
-
-// Makes stores to shared memory visible to instructions, which read it by another way.
-static __device__ __forceinline__ void wgmma_show() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-#endif
-
-template <int LEFT_TURNED, int RIGHT_TURNED>
-static __device__ __forceinline__ void wgmma_m64n64k8_tf32(
-    float& first, const float& left, int left_begin, const float& right, int right_begin,
-    int left_panel, int right_panel) {
-  float* const sum = &first;
-#ifdef AUTOTUNE_EMULATE
-  for (int i = 0; i < 32; ++i) {
-    const int row = threadIdx.z % 4 * 16 + i / 2 % 2 * 8 + threadIdx.y;
-    const int column = i / 4 * 8 + threadIdx.x * 2 + i % 2;
-    for (int k = 0; k < 8; ++k)
-      sum[i] += wgmma_item<LEFT_TURNED>(&left, left_begin, left_panel, row, k) *
-                wgmma_item<RIGHT_TURNED>(&right, right_begin, right_panel, column, k);
-  }
-#else
-  asm volatile(
-      "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-      "}, %32, %33, 1, 1, 1;"
-      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
-        "+f"(sum[6]), "+f"(sum[7]), "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]),
-        "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]), "+f"(sum[16]), "+f"(sum[17]),
-        "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
-        "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]),
-        "+f"(sum[30]), "+f"(sum[31])
-      : "l"(wgmma_operand(&left + left_begin, left_panel)),
-        "l"(wgmma_operand(&right + right_begin, right_panel)),
-        "n"(LEFT_TURNED), "n"(RIGHT_TURNED));
-#endif
-}
+// helper wgmma_m64n64k8_tf32
 
 extern "C" __global__ void __launch_bounds__(128)
 matmul_wgmma_tf32_cuda_kernel0(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ D) {

@@ -1,17 +1,6 @@
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
-#pragma GCC target("tune=generic")
-#endif
-#if defined(__AVX512F__)
-#define VECTOR_BYTES 64
-#elif defined(__AVX__)
-#define VECTOR_BYTES 32
-#else
-#define VECTOR_BYTES 16
-#endif
-#define LANES(type) ((int)(sizeof(type) / sizeof((type){0}[0])))
+// helper VECTOR_BYTES
 
-typedef float float_v32 __attribute__((vector_size(VECTOR_BYTES < 32 ? VECTOR_BYTES : 32),
-    aligned(sizeof(float)), may_alias));
+// helper float_v32
 
 void scan_columns_c(const float* restrict X, float* restrict Y) {
   for (int i = 0; i < 80; ++i) {

@@ -1,23 +1,8 @@
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
-#pragma GCC target("tune=generic")
-#endif
-#if defined(__AVX512F__)
-#define VECTOR_BYTES 64
-#elif defined(__AVX__)
-#define VECTOR_BYTES 32
-#else
-#define VECTOR_BYTES 16
-#endif
-#define LANES(type) ((int)(sizeof(type) / sizeof((type){0}[0])))
+// helper VECTOR_BYTES
 
-typedef float float_v32 __attribute__((vector_size(VECTOR_BYTES < 32 ? VECTOR_BYTES : 32),
-    aligned(sizeof(float)), may_alias));
+// helper float_v32
 
-static inline __attribute__((always_inline)) float_v32 max_float_v32(float_v32 a, float_v32 b) {
-  typedef __typeof__(a > b) mask;
-  const mask first = a > b;
-  return (float_v32)((first & (mask)a) | (~first & (mask)b));
-}
+// helper max_float_v32
 
 void weights_copied_to_tiles_c(
     const float* restrict x,

@@ -1,0 +1,3 @@
+static inline __attribute__((always_inline)) float max_float(float a, float b) {
+  return a > b ? a : b;
+}
