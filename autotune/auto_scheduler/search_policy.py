@@ -16,7 +16,7 @@ from autotune.auto_scheduler.measuring.measure_input import MeasureInput
 from autotune.auto_scheduler.measuring.measure_options import TuningOptions
 from autotune.auto_scheduler.measuring.program_measurer import ProgramMeasurer
 from autotune.auto_scheduler.measuring.trial_callbacks import AdaptedCallback, EachTrial
-from autotune.auto_scheduler.measuring.verbose import title
+from autotune.auto_scheduler.measuring.verbose import part_heading
 from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.records.file import as_input
 from autotune.auto_scheduler.records.resume import measured_states
@@ -122,14 +122,14 @@ class SearchPolicy:
         check = Check(TuningOptionError, "continue_search_one_round")
         count = check.whole("num_measure", num_measure, 1)
         check.kind("measurer", measurer, ProgramMeasurer, "a ProgramMeasurer")
-        self._say(title("Search"))
+        self._say(part_heading("Search"))
         states = self.propose(count)
         if not states:
             self._say("It seems all candidates in the search space have been measured.")
             return [], []
-        self._say(title("Measure"))
+        self._say(part_heading("Measure"))
         inputs, results = measurer.measure(self.task, self, states)
-        self._say(title("Train cost model"))
+        self._say(part_heading("Train cost model"))
         started = time.monotonic()
         self.learn(zip(inputs, results, strict=True))
         self._say(f"Time elapsed for training: {time.monotonic() - started:.2f} s")

@@ -179,7 +179,7 @@ class _Lanes:
                 return expr if step == 0 else None
             case Add(a, b) | Sub(a, b) | Mul(a, b) | Div(a, b) | Max(a, b) | Min(a, b):
                 return self._binary(expr, a, b)
-            case IfThenElse(cond, then, other) if is_uniform(cond, self.var):
+            case IfThenElse(cond, then, other) if is_same_for_all(cond, self.var):
                 return self._choice(expr, then, other)
             case Var() if expr is not self.var:
                 return expr
@@ -249,13 +249,13 @@ class _Lanes:
         )
 
 
-def is_uniform(expr: Expr, var: Var) -> bool:
+def is_same_for_all(expr: Expr, var: Var) -> bool:
     """Return whether a condition is the same for all values of a variable."""
     match expr:
         case Var():
             return expr is not var
         case BinaryOp(a, b):
-            return is_uniform(a, var) and is_uniform(b, var)
+            return is_same_for_all(a, var) and is_same_for_all(b, var)
         case IntImm():
             return True
         case _:

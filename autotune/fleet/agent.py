@@ -18,7 +18,7 @@ import numpy as np
 from autotune.errors import AutotuneError, FleetError
 from autotune.fleet.capabilities import AgentFacts, devices_here, look_around
 from autotune.fleet.executors import BuildExecutor, DeviceExecutor
-from autotune.fleet.file_store import FileStore, digest_of
+from autotune.fleet.file_store import FileStore, content_digest
 from autotune.fleet.messages import (
     Answer,
     Build,
@@ -127,7 +127,7 @@ class Agent:
         match ended.result():
             case Built(artifact=data, suffix=suffix) if data:
                 try:
-                    self._store.add(digest_of(data) + suffix, data)
+                    self._store.add(content_digest(data) + suffix, data)
                 except OSError as error:
                     logger.warning("what was compiled is not kept here: %s", error)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from autotune.errors import FleetError, MeasureError
-from autotune.fleet.file_store import digest_of
-from autotune.fleet.headers import pack
+from autotune.fleet.file_store import content_digest
+from autotune.fleet.headers import pack_headers
 from autotune.fleet.members import Members
 from autotune.fleet.messages import Build, Built, Sender
 from autotune.fleet.policy import Needs
@@ -90,7 +90,7 @@ class FleetPool:
             job = replace(job, target=f"{job.target} -arch={target.arch}")
         try:
             needs = self._needs(target)
-            kernel, headers = pack(job.kernel)
+            kernel, headers = pack_headers(job.kernel)
         except FleetError as error:
             future.set_exception(error)
             return
@@ -104,7 +104,7 @@ class FleetPool:
             if not isinstance(answer, Built):
                 raise PlaceUnable(f"it answered a build by {type(answer).__name__}")
             if answer.artifact:
-                member.note_sent(digest_of(answer.artifact) + answer.suffix)
+                member.note_sent(content_digest(answer.artifact) + answer.suffix)
             return self._result(job.kernel, answer, reference)
 
         work = Work(do, _is_doubtful, lambda why: _hopeless(job.kernel, why))

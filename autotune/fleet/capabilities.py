@@ -102,7 +102,7 @@ class AgentFacts:
         return asdict(self)
 
 
-def facts_of(data: object) -> AgentFacts:
+def agent_facts_of(data: object) -> AgentFacts:
     """Read what `AgentFacts.to_json` wrote.
 
     Raises:

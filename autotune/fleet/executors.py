@@ -16,7 +16,7 @@ from pathlib import Path
 from autotune.errors import AutotuneError, CompilerMissing
 from autotune.fleet.capabilities import DeviceFacts
 from autotune.fleet.fair_queue import FairQueue
-from autotune.fleet.headers import unpack
+from autotune.fleet.headers import unpack_headers
 from autotune.fleet.messages import Answer, AnyJob, Build, Built, Done, Run, Sender, Unable
 from autotune.measure.build.pool import BuildPool
 from autotune.measure.exclusive.devices import device_lock
@@ -171,7 +171,7 @@ class BuildExecutor(Executor):
     def _built(self, ask: Build) -> Answer:
         kernel = ask.job.kernel
         if ask.headers:
-            kernel = unpack(ask.headers, kernel, self._headers.path)
+            kernel = unpack_headers(ask.headers, kernel, self._headers.path)
         job = replace(ask.job, kernel=kernel, out_dir=self.pool.folder)
         promised: Future[BuildResult | MeasureResult] = Future()
         self.pool.put(job, ask.timeout_s, promised, NoReference())

@@ -28,7 +28,7 @@ _MEMORY_PART = 8
 _LATE_S = 600.0
 
 
-def digest_of(data: bytes) -> str:
+def content_digest(data: bytes) -> str:
     """Return the hash that names a file with these contents."""
     return hashlib.sha256(data).hexdigest()
 
@@ -158,7 +158,7 @@ class FileStore:
         """
         if self.path(name) is not None:
             return
-        if digest_of(data) != name[:DIGITS]:
+        if content_digest(data) != name[:DIGITS]:
             raise _damaged(name)
         made = self.place(f"{threading.get_ident()}-{name}")
         with self.written(made):

@@ -161,7 +161,7 @@ class Fleet(Mapping[str, object]):
             time.sleep(0.05)
 
     def status(self) -> list[dict[str, object]]:
-        """Return the state of each worker; see `autotune.fleet.status.rows_of`."""
+        """Return the state of each worker; see `autotune.fleet.status.status_rows`."""
         return self.runner.fleet_status()
 
     def close(self) -> None:

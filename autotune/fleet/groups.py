@@ -8,7 +8,7 @@ from dataclasses import replace
 from autotune.fleet.places import Needs, Place
 
 
-class Groups:
+class PlaceGroups:
     """A set of places in which those that suit some needs are found without looking at all.
 
     A fleet may have thousands of places, but only a few kinds: all of one kind can do the same.

@@ -25,7 +25,7 @@ Headers = tuple[tuple[str, str], ...]
 _MOST_BYTES = 64 << 20
 
 
-def pack(kernel: Kernel) -> tuple[Kernel, Headers]:
+def pack_headers(kernel: Kernel) -> tuple[Kernel, Headers]:
     """Return a kernel with absolute paths in its flags, and the user's headers that it includes.
 
     Raises:
@@ -49,7 +49,7 @@ def pack(kernel: Kernel) -> tuple[Kernel, Headers]:
     return kernel, tuple(found)
 
 
-def unpack(headers: Sequence[tuple[str, str]], kernel: Kernel, folder: Path) -> Kernel:
+def unpack_headers(headers: Sequence[tuple[str, str]], kernel: Kernel, folder: Path) -> Kernel:
     """Write headers into a folder of their own and return the kernel with flags that find them.
 
     The folders in its flags are searched on this host as well, for example for toolkit headers.

@@ -70,7 +70,7 @@ def distributed() -> Any:
     return distributed
 
 
-class Loop:
+class EventLoop:
     """An event loop in a thread of its own; its tasks end with it.
 
     Raises:
@@ -123,7 +123,7 @@ class Link:
     def __init__(self, where: object, timeout_s: float = 10.0, security: object = None) -> None:
         self._package = distributed()
         # The loop that Dask would start is never ended if no scheduler answers.
-        self._loop: Loop | None = None
+        self._loop: EventLoop | None = None
         self._process = os.getpid()
         self.scheduler = ""
         if isinstance(where, self._package.Client):
@@ -140,7 +140,7 @@ class Link:
             )
         self.address = address
         self._security = security or getattr(where, "security", None)
-        self._loop = Loop()
+        self._loop = EventLoop()
         try:
             self._client = self._connected(timeout_s)
         except BaseException:

@@ -34,7 +34,7 @@ _MOST_SENT = 4096
 
 
 @dataclass(eq=False)
-class Call:
+class PendingRequest:
     """A request that is not yet answered.
 
     Attributes:
@@ -82,7 +82,7 @@ class Member:
         self._digests = digests
         self._broken = broken
         self._lock = threading.Lock()
-        self._calls: set[Call] = set()
+        self._calls: set[PendingRequest] = set()
         self._lost = ""
         self._sent: OrderedDict[str, None] = OrderedDict()
         self._sending: WeakValueDictionary[str, _Turn] = WeakValueDictionary()
@@ -109,7 +109,7 @@ class Member:
     def begin(self, ask: Ask) -> Future[object]:
         """Send a request; the future gets the answer as a message, or `PlaceLost`."""
         answer: Future[object] = Future()
-        call = Call(answer, _place_of(ask), time.monotonic())
+        call = PendingRequest(answer, _place_of(ask), time.monotonic())
         with self._lock:
             if self._lost:
                 answer.set_exception(PlaceLost(self._lost))
@@ -122,16 +122,16 @@ class Member:
         answer.add_done_callback(lambda _: asked.cancel())
         return answer
 
-    def _over(self, call: Call) -> None:
+    def _over(self, call: PendingRequest) -> None:
         with self._lock:
             self._calls.discard(call)
 
-    def calls_before(self, seconds: float) -> list[Call]:
+    def calls_before(self, seconds: float) -> list[PendingRequest]:
         """Return the unanswered calls of jobs that were sent before a time of the clock."""
         with self._lock:
             return [one for one in self._calls if one.place and one.begun_s <= seconds]
 
-    def give_up(self, call: Call, why: str) -> None:
+    def give_up(self, call: PendingRequest, why: str) -> None:
         """Let a call fail with `PlaceUnable`; a late answer is dropped."""
         with suppress(InvalidStateError):
             call.future.set_exception(PlaceUnable(why))

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from autotune.errors import FleetError
-from autotune.fleet.capabilities import DeviceFacts, facts_of, major
+from autotune.fleet.capabilities import DeviceFacts, agent_facts_of, major
 from autotune.fleet.file_store import Digests
 from autotune.fleet.link import Link, Seen
 from autotune.fleet.member import Member
@@ -270,7 +270,7 @@ class Members:
             if not isinstance(answer, Data):
                 said = f"it says {type(answer).__name__}"
                 raise FleetError(getattr(answer, "reason", said))
-            facts = facts_of(answer.data.get("facts"))
+            facts = agent_facts_of(answer.data.get("facts"))
             if facts.protocol != PROTOCOL:
                 raise FleetError(f"it speaks protocol {facts.protocol}, this client {PROTOCOL}")
         except FleetError as error:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from autotune.errors import FleetError
 from autotune.fleet.link import Link
-from autotune.fleet.member import Call, Member
+from autotune.fleet.member import Member, PendingRequest
 from autotune.fleet.messages import Data, Facts, answer_of, ask_to_plain
 from autotune.utils.plain_data import count, mapping, number
 
@@ -81,7 +81,7 @@ class Overdue:
     def _asked(self, member: Member, now: float) -> _Question:
         return _Question(self._link.ask(member.address, ask_to_plain(Facts())), now)
 
-    def _judge(self, member: Member, calls: Iterable[Call], question: _Question) -> None:
+    def _judge(self, member: Member, calls: Iterable[PendingRequest], question: _Question) -> None:
         """Compare a worker's answer with the calls that it should account for."""
         question.judged = True
         places = _places(question.answer)

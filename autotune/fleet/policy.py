@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from autotune.fleet.groups import Groups
+from autotune.fleet.groups import PlaceGroups
 from autotune.fleet.places import ASIDE_S, Needs, Place, PlaceState, QueuedJob
 
 # So many failures in a row at one place must be confirmed by another.
@@ -42,7 +42,7 @@ class Policy:
         self._lines: dict[Needs, deque[QueuedJob]] = {}
         # Places that could start an entry at once, and those that could hold one more; the one
         # that waited longest is first.
-        self._idle, self._free = Groups(), Groups()
+        self._idle, self._free = PlaceGroups(), PlaceGroups()
         # Places that left, in the order in which they did.
         self._left: dict[int, None] = {}
         # Places that are set aside, and those with failures that are not yet reported.

@@ -14,7 +14,7 @@ from autotune.fleet.builder import Parts
 from autotune.fleet.policy import Needs, Place
 from autotune.fleet.queue import Work as QueuedWork
 from autotune.fleet.remote_device import RemoteDeviceProcess
-from autotune.fleet.status import rows_of
+from autotune.fleet.status import status_rows
 from autotune.measure.interfaces import Runner
 from autotune.measure.run.devices import AnyDevices
 from autotune.measure.run.dispatch import Work
@@ -173,8 +173,8 @@ class FleetRunner(LocalRunner):
         """Do nothing: no kernel is timed on this host, and each worker pauses its own builders."""
 
     def fleet_status(self) -> list[dict[str, object]]:
-        """Return the state of the workers; see `autotune.fleet.status.rows_of`."""
-        return rows_of(self._parts.members, self._parts.queue, self._places.clocks())
+        """Return the state of the workers; see `autotune.fleet.status.status_rows`."""
+        return status_rows(self._parts.members, self._parts.queue, self._places.clocks())
 
     def race_devices(self) -> Sequence[int | None]:
         """Return the one device on which a race is held, since only its own times are compared."""

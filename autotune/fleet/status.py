@@ -17,7 +17,7 @@ from autotune.utils.plain_data import count, mapping, share
 _FIRST_S, _ANSWER_S = 10.0, 3.0
 
 
-def rows_of(
+def status_rows(
     members: Members, queue: FleetQueue, clocks: Mapping[int, float]
 ) -> list[dict[str, object]]:
     """Return a row for each device, for the builders of each worker, and for each unused worker.

@@ -11,7 +11,7 @@ from autotune.graph.passes import OWN, OWN_AS_WRITTEN, PassPipeline
 from autotune.network.compile import simplify_graph
 from autotune.network.tuning.tuning_log import NetworkLog, write_note
 from autotune.network.tuning.variants import Variants
-from autotune.network.tuning.whole_race import compare
+from autotune.network.tuning.whole_race import compare_in_turns
 from autotune.runtime.device import device
 from autotune.target import Target
 
@@ -61,7 +61,9 @@ def race_layouts(graph: Graph, target: Target, log: NetworkLog, in_time: bool = 
     if digest(first) == digest(written) or not all(map(_by_templates, fields)):
         return first
     try:
-        first_s, written_s = compare(*[each.of({}).instance(device(target)) for each in fields])
+        first_s, written_s = compare_in_turns(
+            *[each.of({}).instance(device(target)) for each in fields]
+        )
     except AutotuneError as error:
         logger.warning("layouts were not raced: %s; images have their channels first", error)
         return first

@@ -60,7 +60,9 @@ class XGBoostCostModel(CostModel):
         self.feature_type, self.loss_type = feature_type, loss_type
         self.num_threads, self.seed = num_threads, seed or 0
         self._knobs = KnobFeatures(task.config_space)
-        self.features: KnobFeatures | LoopFeatures = loops_of(task, feature_type) or self._knobs
+        self.features: KnobFeatures | LoopFeatures = (
+            loop_features_of(task, feature_type) or self._knobs
+        )
         self._settings = TreeSettings(rounds=100, depth=4, rate=0.2, threads=num_threads or 1)
         self._trees: Trees | None = None
         self._base: XGBoostCostModel | None = None
@@ -113,7 +115,7 @@ class XGBoostCostModel(CostModel):
         )
 
 
-def loops_of(task: Task, feature_type: str) -> LoopFeatures | None:
+def loop_features_of(task: Task, feature_type: str) -> LoopFeatures | None:
     """Return the loop features that were asked for, or None where knobs are to do."""
     if feature_type == "knob":
         return None

@@ -20,7 +20,7 @@ from autotune.tuner.models.prior import Expectation, Prior
 from autotune.tuner.models.resources import report_of
 from autotune.tuner.models.surrogate import Surrogate, Trials
 from autotune.tuner.point_tuner import FloatArray, PointTuner
-from autotune.tuner.xgboost_cost_model import XGBoostCostModel, loops_of
+from autotune.tuner.xgboost_cost_model import XGBoostCostModel, loop_features_of
 from autotune.utils.check import Check
 
 logger = logging.getLogger("autotvm")
@@ -104,7 +104,7 @@ class XGBTuner(PointTuner):
         self.plan_size, self.feature_type, self.loss_type = plan_size, feature_type, loss_type
         self._threads = num_threads or 1
         self.features = KnobFeatures(self.space)
-        self._loops = loops_of(task, feature_type)
+        self._loops = loop_features_of(task, feature_type)
         self._trials = Trials()
         self._pending: dict[int, None] = {}
         self._model: tuple[int, CostModel] | None = None

@@ -37,7 +37,12 @@ from autotune.auto_scheduler.search.models.common_model import (
     with_workload,
 )
 from autotune.auto_scheduler.search.models.descriptor import Descriptor, described
-from autotune.auto_scheduler.search.models.prior import FILE, columns_of, fitted, shipped
+from autotune.auto_scheduler.search.models.prior import (
+    FILE,
+    fitted,
+    shipped_prior,
+    training_columns,
+)
 from autotune.auto_scheduler.search.program_search import AnalyticalCostModel
 from autotune.auto_scheduler.search.space.program import Rows
 from autotune.auto_scheduler.search.space.sampler import RowSampler
@@ -121,7 +126,7 @@ def write(known: dict[str, Trials], add: bool) -> None:
             names = [*map(str, data["workloads"]), *names]
             columns = {key: np.concatenate([data[key], new]) for key, new in columns.items()}
     kept = {key: values.astype(np.float16) for key, values in columns.items()}
-    trees = fitted(*columns_of(kept)).to_json()
+    trees = fitted(*training_columns(kept)).to_json()
     np.savez_compressed(
         FILE,
         workloads=np.array(names),
@@ -151,7 +156,7 @@ def leave_one_out(known: dict[str, Trials]) -> None:
     for name, own in known.items():
         others = [each for other, each in known.items() if other not in alike(name)]
         model = CommonModel(
-            shipped(
+            shipped_prior(
                 np.concatenate([with_workload(each.features, each.descriptor) for each in others]),
                 np.concatenate([residuals_of(each.estimates, each.seconds) for each in others]),
             )

@@ -33,7 +33,7 @@ import numpy.typing as npt
 from autotune.auto_scheduler import SketchPolicy, XGBModel
 from autotune.auto_scheduler.search import task_search
 from autotune.auto_scheduler.search.models import prior
-from autotune.auto_scheduler.search.models.common_model import Shipped, with_workload
+from autotune.auto_scheduler.search.models.common_model import ShippedTrials, with_workload
 from autotune.auto_scheduler.search.models.descriptor import described
 from autotune.auto_scheduler.search.program_search import Row
 from autotune.auto_scheduler.search.tuner import SketchTuner
@@ -63,7 +63,7 @@ class Device:
     def __init__(self, name: str) -> None:
         self.descriptor = described(task_of(name))
         with np.load(prior.FILE) as data:
-            features, residuals = prior.columns_of(data)
+            features, residuals = prior.training_columns(data)
             own = np.flatnonzero(data["workloads"] == name)
         which = np.concatenate([np.arange(len(residuals)), *[own] * _OWN])
         self._trees = Trees.fit(features[which], residuals[which], "reg", _SETTINGS, 11)
@@ -131,7 +131,7 @@ def device_of(name: str) -> Device:
 
 
 @cache
-def prior_without(names: tuple[str, ...]) -> Shipped | None:
+def prior_without(names: tuple[str, ...]) -> ShippedTrials | None:
     """Return what ships of other workloads, with trees in the form in which they ship."""
     left = prior.gpu_prior(names)
     if left is None or isinstance(left.trees, StoredTrees):

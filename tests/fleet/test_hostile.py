@@ -14,7 +14,7 @@ from autotune.cli.main import main
 from autotune.errors import FleetError
 from autotune.fleet import executors, file_store
 from autotune.fleet.encoding import with_lists
-from autotune.fleet.file_store import Digests, FileStore, digest_of
+from autotune.fleet.file_store import Digests, FileStore, content_digest
 from autotune.fleet.member import Member
 from autotune.fleet.messages import (
     Answer,
@@ -100,7 +100,7 @@ class Answering:
         self.answers = list(answers)
 
     def name_of(self, path):
-        return digest_of(path.encode())
+        return content_digest(path.encode())
 
     def has(self, name):
         return True
@@ -175,23 +175,23 @@ def test_what_a_killed_client_sent_in_part_goes(monkeypatch):
     store.add_chunk("dead", "a" * 64, 0, 100, b"x" * 50)
     assert store.bytes == 50
     monkeypatch.setattr(file_store, "_LATE_S", 0.0)
-    store.add_chunk("alive", digest_of(b"y"), 0, 1, b"y")
+    store.add_chunk("alive", content_digest(b"y"), 0, 1, b"y")
     assert store.bytes == 1
-    assert [path.name for path in store.place("x").parent.iterdir()] == [digest_of(b"y")]
+    assert [path.name for path in store.place("x").parent.iterdir()] == [content_digest(b"y")]
     store.close()
 
 
 def test_a_full_disk_is_freed_of_what_nobody_uses():
     store, data = FileStore(), [bytes([i]) * 100 for i in range(3)]
     for one in data:
-        store.add(digest_of(one), one)
-    store.hold([digest_of(data[1])])
+        store.add(content_digest(one), one)
+    store.hold([content_digest(data[1])])
     arriving = store.place("ab-" + "a" * 64)
     arriving.symlink_to("/dev/full")
     with pytest.raises(OSError, match="No space left"):
         store.add_chunk("ab", "a" * 64, 0, 100, b"x" * 50)
     assert not arriving.is_symlink()
-    assert [store.path(digest_of(one)) is not None for one in data] == [False, True, False]
+    assert [store.path(content_digest(one)) is not None for one in data] == [False, True, False]
     assert store.bytes == 100
     store.close()
 
@@ -199,9 +199,9 @@ def test_a_full_disk_is_freed_of_what_nobody_uses():
 def test_a_file_that_is_sent_again_is_counted_once():
     store = FileStore()
     for transfer in ("a", "b"):
-        store.add_chunk(transfer, digest_of(b"xy"), 0, 2, b"x")
+        store.add_chunk(transfer, content_digest(b"xy"), 0, 2, b"x")
     for transfer in ("a", "b"):
-        store.add_chunk(transfer, digest_of(b"xy"), 1, 2, b"y")
+        store.add_chunk(transfer, content_digest(b"xy"), 1, 2, b"y")
     assert store.bytes == 2
     store.close()
 

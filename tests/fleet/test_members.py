@@ -9,14 +9,14 @@ import pytest
 
 from autotune.errors import FleetError
 from autotune.fleet import Fleet, members
-from autotune.fleet.capabilities import facts_of
+from autotune.fleet.capabilities import agent_facts_of
 from autotune.fleet.link import Seen
 from autotune.fleet.members import Members
 from autotune.fleet.messages import Data, Sender, answer_to_plain
 from autotune.fleet.policy import Needs, Place
 from autotune.fleet.queue import FleetQueue, Work
 from autotune.fleet.routes import Routes
-from autotune.fleet.status import rows_of
+from autotune.fleet.status import status_rows
 from autotune.target import Target
 from tests.fleet.doubles import FACTS
 
@@ -37,12 +37,12 @@ MAD = [
 def test_what_is_no_description_of_a_worker_is_refused_in_words(changed):
     data = {**FACTS.to_json(), **changed} if changed else changed
     with pytest.raises(FleetError, match="no facts of a worker"):
-        facts_of(data)
+        agent_facts_of(data)
 
 
 def test_facts_arrive_as_they_were_and_have_no_power_over_a_terminal():
-    assert facts_of(FACTS.to_json()) == FACTS
-    odd = facts_of(replace(FACTS, name="\x1b[2Jx", builders=10**9).to_json())
+    assert agent_facts_of(FACTS.to_json()) == FACTS
+    odd = agent_facts_of(replace(FACTS, name="\x1b[2Jx", builders=10**9).to_json())
     assert odd.name == r"\x1b[2Jx"
     assert odd.builders < 10**5
 
@@ -216,7 +216,7 @@ def test_a_state_that_is_none_breaks_no_table(watched, places):
     door, here, queue = watched
     door.workers = {"tcp://one": (told(FACTS, places=places), "a1")}
     until(lambda: names(here) == ["one"])
-    rows = rows_of(here, queue, {})
+    rows = status_rows(here, queue, {})
     assert {row["aside"] for row in rows} == {"it does not answer"}
 
 

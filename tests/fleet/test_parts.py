@@ -14,8 +14,8 @@ from autotune.errors import FleetError
 from autotune.fleet import file_store
 from autotune.fleet.encoding import from_plain, to_plain, with_lists
 from autotune.fleet.fair_queue import FairQueue
-from autotune.fleet.file_store import Digests, FileStore, chunks_of, digest_of
-from autotune.fleet.headers import pack, unpack
+from autotune.fleet.file_store import Digests, FileStore, chunks_of, content_digest
+from autotune.fleet.headers import pack_headers, unpack_headers
 from autotune.fleet.messages import (
     Build,
     Built,
@@ -197,7 +197,7 @@ def test_an_empty_file_arrives(tmp_path):
 
 
 def test_a_damaged_file_is_not_kept():
-    store, name = FileStore(), digest_of(b"right")
+    store, name = FileStore(), content_digest(b"right")
     with pytest.raises(FleetError, match="arrived damaged"):
         store.add(name, b"wrong")
     with pytest.raises(FleetError, match="arrived damaged"):
@@ -210,7 +210,7 @@ def test_a_damaged_file_is_not_kept():
 def test_files_go_when_there_are_too_many_but_none_that_is_held():
     store = FileStore(most_bytes=250)
     data = [bytes([i]) * 100 for i in range(4)]
-    names = [digest_of(one) for one in data]
+    names = [content_digest(one) for one in data]
     store.hold([names[0]])
     for name, one in zip(names, data, strict=True):
         store.add(name, one)
@@ -303,22 +303,24 @@ def test_headers_are_written_where_flags_find_them(tmp_path):
         "f", "c", '#include "a.h"\n', (Argument("y", (1,), "int32", "out"),),
         (KernelCall("f", ("y",)),), flags=(f"-I{inner}", "-O1"),
     )  # fmt: skip
-    packed, headers = pack(kernel)
+    packed, headers = pack_headers(kernel)
     assert [text for _, text in headers] == ["#define A 1\n"]
     there = tmp_path / "worker"
-    made = unpack(headers, packed, there)
+    made = unpack_headers(headers, packed, there)
     folders = [flag[2:] for flag in made.flags if flag.startswith("-I")]
     assert (tmp_path / folders[0] / "a.h").read_text() == "#define A 1\n"
     assert str(there) in folders[0]
     assert made.flags[-1] == "-O1"
-    assert unpack(headers, packed, there).flags == made.flags
+    assert unpack_headers(headers, packed, there).flags == made.flags
 
 
 def test_no_header_is_written_outside_its_folder(tmp_path):
     kernel = Kernel(
         "f", "c", "", (Argument("y", (1,), "int32", "out"),), (KernelCall("f", ("y",)),)
     )
-    unpack((("/../../../escaped.h", "x"), ("../out.h", "y")), kernel, tmp_path / "in" / "deep")
+    unpack_headers(
+        (("/../../../escaped.h", "x"), ("../out.h", "y")), kernel, tmp_path / "in" / "deep"
+    )
     inside = {path.name for path in (tmp_path / "in" / "deep").rglob("*.h")}
     assert inside == {"escaped.h", "out.h"}
     assert {path.name for path in tmp_path.rglob("*.h")} == inside

@@ -36,7 +36,7 @@ def test_the_layout_that_runs_faster_is_kept_and_told(tmp_path, monkeypatch, fas
         raced.append([len(each.plan.steps) for each in instances])
         return (1.0, 2.0)[:: 1 - 2 * faster]
 
-    monkeypatch.setattr(layouts, "compare", compare)
+    monkeypatch.setattr(layouts, "compare_in_turns", compare)
     monkeypatch.setattr(layouts.Variants, "of", lambda self, choices: planned(self))
     graph = race_layouts(nhwc(), target, NetworkLog.read(log))
     shapes = {node.output.shape for node in graph.nodes}
@@ -82,13 +82,13 @@ def test_a_layout_that_does_not_run_ends_no_tuning_and_an_interrupt_leaves_a_net
     def broken(*instances):
         raise DeviceError("out of memory")
 
-    monkeypatch.setattr(layouts, "compare", broken)
+    monkeypatch.setattr(layouts, "compare_in_turns", broken)
     monkeypatch.setattr(layouts.Variants, "of", lambda self, choices: planned(self))
     graph = race_layouts(nhwc(), target, NetworkLog.read(log))
     assert digest(graph) == digest(OWN(nhwc()))
     assert "layouts were not raced: out of memory" in caplog.text
     # Without time nothing is run at all.
-    monkeypatch.setattr(layouts, "compare", None)
+    monkeypatch.setattr(layouts, "compare_in_turns", None)
     race_layouts(nhwc(), target, NetworkLog.read(log), in_time=False)
     assert not log.exists()
 

@@ -16,7 +16,7 @@ _ERRORS = (
 )  # fmt: skip
 
 
-def title(text: str) -> str:
+def part_heading(text: str) -> str:
     """Return the head of a part of a search."""
     line = "-" * _WIDTH
     return f"{line}\n{'-' * _INDENT}  [ {text} ]\n{line}"

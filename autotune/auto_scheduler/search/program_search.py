@@ -12,7 +12,7 @@ import numpy.typing as npt
 from autotune.auto_scheduler.search.analytical.estimates import Estimates
 from autotune.auto_scheduler.search.space.program import Program, Rows
 from autotune.auto_scheduler.search.space.sampler import RowLimits, RowSampler
-from autotune.auto_scheduler.search.space.transfer import Kind
+from autotune.auto_scheduler.search.space.transfer import ProgramKind
 
 Row = npt.NDArray[np.int64]
 Column = npt.NDArray[np.float64]
@@ -20,7 +20,7 @@ Features = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Trials:
+class ProgramTrials:
     """Measured trials, one entry each.
 
     Attributes:
@@ -38,15 +38,15 @@ class Trials:
         """The three of them, as models take them."""
         return self.features, self.estimates, self.seconds
 
-    def since(self, start: int) -> Trials:
+    def since(self, start: int) -> ProgramTrials:
         """Return those after the first few."""
-        return Trials(self.features[start:], self.estimates[start:], self.seconds[start:])
+        return ProgramTrials(self.features[start:], self.estimates[start:], self.seconds[start:])
 
     @staticmethod
-    def joined(parts: Sequence[Trials]) -> Trials:
+    def joined(parts: Sequence[ProgramTrials]) -> ProgramTrials:
         """Return the trials of several parts, which have the same columns."""
         columns = zip(*(each.columns for each in parts), strict=True)
-        return Trials(*map(np.concatenate, columns))
+        return ProgramTrials(*map(np.concatenate, columns))
 
 
 class AnalyticalCostModel(Protocol):
@@ -85,9 +85,9 @@ class ProgramSearch:
     seen: set[bytes] = field(default_factory=set)
     rows: list[Row] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
-    _kind: Kind | None = None
+    _kind: ProgramKind | None = None
     _measured: set[bytes] = field(default_factory=set)
-    _trials: Trials | None = None
+    _trials: ProgramTrials | None = None
 
     @property
     def program(self) -> Program:
@@ -95,9 +95,9 @@ class ProgramSearch:
         return self.cost_model.program
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ProgramKind:
         """Of which kind the program is."""
-        self._kind = self._kind or Kind(self.program)
+        self._kind = self._kind or ProgramKind(self.program)
         return self._kind
 
     def measured(self, row: Row, seconds: float) -> bool:
@@ -111,15 +111,15 @@ class ProgramSearch:
         self.seconds.append(seconds)
         return True
 
-    def trials(self) -> Trials | None:
+    def trials(self) -> ProgramTrials | None:
         """Return the measured trials, None if there are none; each row is estimated once."""
         count, known = len(self.seconds), self._trials
         start = 0 if known is None else len(known.seconds)
         if count > start:
             estimated = self.cost_model(self.stacked(self.rows[start:count]))
             estimates = np.where(estimated.feasible, estimated.seconds, 1.0)
-            new = Trials(estimated.features, estimates, np.array(self.seconds[start:count]))
-            self._trials = new if known is None else Trials.joined([known, new])
+            new = ProgramTrials(estimated.features, estimates, np.array(self.seconds[start:count]))
+            self._trials = new if known is None else ProgramTrials.joined([known, new])
         return self._trials
 
     def best(self, count: int) -> Rows:
@@ -136,7 +136,7 @@ def trials_of(
     programs: Sequence[ProgramSearch],
     described: Callable[[Features, bool], Features],
     since: Sequence[int] = (),
-) -> Trials | None:
+) -> ProgramTrials | None:
     """Return the trials of some programs; None if there are none.
 
     Args:
@@ -150,4 +150,4 @@ def trials_of(
         if known is not None and len(known.seconds) > start:
             new = known.since(start)
             parts.append(replace(new, features=described(new.features, searched.cost_model.tiles)))
-    return Trials.joined(parts) if parts else None
+    return ProgramTrials.joined(parts) if parts else None

@@ -18,7 +18,7 @@ import numpy as np
 from autotune.auto_scheduler.search.models.common_model import (
     CommonModel,
     Features,
-    Shipped,
+    ShippedTrials,
     with_workload,
 )
 from autotune.auto_scheduler.search.models.descriptor import Descriptor
@@ -39,7 +39,7 @@ class SharedTrials:
     def __init__(self) -> None:
         self._groups: dict[Hashable, TaskGroup] = {}
 
-    def group(self, name: Hashable, shipped: Shipped | None) -> TaskGroup:
+    def group(self, name: Hashable, shipped: ShippedTrials | None) -> TaskGroup:
         """Return a group; a new one starts with the pretrained model, if there is one."""
         return self._groups.setdefault(name, TaskGroup(CommonModel(shipped)))
 

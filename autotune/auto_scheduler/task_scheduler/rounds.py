@@ -35,7 +35,7 @@ class Round:
     started: float = field(default_factory=time.monotonic)
 
 
-class Rounds:
+class TaskRounds:
     """Measures rounds of tasks, in the order in which they were begun.
 
     Args:

@@ -37,7 +37,7 @@ from autotune.auto_scheduler.task_scheduler.callbacks import (
     TaskSchedulerCallback,
 )
 from autotune.auto_scheduler.task_scheduler.progress import TaskProgress
-from autotune.auto_scheduler.task_scheduler.rounds import Rounds
+from autotune.auto_scheduler.task_scheduler.rounds import TaskRounds
 from autotune.errors import MeasureError
 from autotune.measure import Session
 from autotune.tuner.loop.finalists import finalists, race_finalists
@@ -207,7 +207,7 @@ class TaskScheduler:
         model = self._model(search_policy, adaptive_training)
         self._begin(model, search_policy, search_policy_params, tune_option.verbose)
         session = Session.of(tune_option.measure_option())
-        rounds = Rounds(session, tune_option.measure_callbacks or ())
+        rounds = TaskRounds(session, tune_option.measure_callbacks or ())
         deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s
         try:
             self._run(rounds, tune_option, per_task_early_stopping, deadline)
@@ -280,7 +280,7 @@ class TaskScheduler:
         logger.info("TaskScheduler: %d trials of %s count as made", self.ct, log)
 
     def _run(
-        self, rounds: Rounds, options: TuningOptions, patience: int | None, deadline: float
+        self, rounds: TaskRounds, options: TuningOptions, patience: int | None, deadline: float
     ) -> None:
         begun = self.ct
         if begun and begun >= options.num_measure_trials:
@@ -308,7 +308,7 @@ class TaskScheduler:
                 )  # fmt: skip
                 return
 
-    def _next(self, rounds: Rounds) -> int | None:
+    def _next(self, rounds: TaskRounds) -> int | None:
         """Return the task of the next round; None if a pending round must end first.
 
         A task waits for the results of its own last round. Meanwhile another task gets a round, if
@@ -340,7 +340,7 @@ class TaskScheduler:
 
     # ---- ending
 
-    def _race(self, rounds: Rounds, session: Session) -> None:
+    def _race(self, rounds: TaskRounds, session: Session) -> None:
         """Let the best of each task run side by side, and keep the winners."""
         if not session.runner.can_race:
             return

@@ -34,7 +34,7 @@ from autotune.network.tuning.program_race import (
 from autotune.network.tuning.rounds import Rounds
 from autotune.network.tuning.tuning_log import NetworkLog, write_note
 from autotune.network.tuning.variants import Variants
-from autotune.network.tuning.whole_race import Compared, compare, race_whole
+from autotune.network.tuning.whole_race import Compared, compare_in_turns, race_whole
 from autotune.runtime.arrays.memory import get_ready
 from autotune.runtime.device import Device, device
 from autotune.target import Target
@@ -376,7 +376,9 @@ class _Tuning:
     def _race_branches(self, choices: Mapping[str, Choice]) -> None:
         """Let the network run with its kernels side by side, and note whether that is faster."""
         networks = (self._network(choices, branches) for branches in (False, True))
-        without_s, seconds = compare(*(each.instance(device(self.target)) for each in networks))
+        without_s, seconds = compare_in_turns(
+            *(each.instance(device(self.target)) for each in networks)
+        )
         note = {"network": self.name, "target": str(self.target), "branches": seconds < without_s}
         write_note(self.log.path, note | {"in_whole": [seconds, without_s]})
 

@@ -66,7 +66,7 @@ def race_whole(
                 if rival.key == chosen[each.signature].key:
                     continue
                 other = instance_of(chosen | {each.signature: rival})
-                without, seconds = compare(best, other)
+                without, seconds = compare_in_turns(best, other)
                 told.append(Compared(each.signature, rival.key, seconds, without))
                 if seconds < without * (1 - _GAIN):
                     chosen[each.signature], best, changed = rival, other, True
@@ -82,7 +82,7 @@ def _near(raced: FunctionRace) -> list[Choice]:
     return [choice for seconds, choice in pairs if seconds <= most]
 
 
-def compare(one: NetworkInstance, two: NetworkInstance) -> tuple[float, float]:
+def compare_in_turns(one: NetworkInstance, two: NetworkInstance) -> tuple[float, float]:
     """Return the median seconds of two networks that run in turns."""
     samplers = one.program.sampler(), two.program.sampler()
     runs = _runs(samplers[0])

@@ -21,7 +21,7 @@ BETWEEN_RUNS = 0.02
 _LONGEST_TITLE = 200
 
 
-class Printer(Protocol):
+class PrettyPrinter(Protocol):
     """What IPython prints values with."""
 
     def text(self, text: str) -> None:
@@ -98,7 +98,7 @@ class TuneResult:
             return None
         return self.default_seconds / self.seconds
 
-    def _repr_pretty_(self, printer: Printer, cycle: bool) -> None:
+    def _repr_pretty_(self, printer: PrettyPrinter, cycle: bool) -> None:
         """Show the summary as the value of a notebook's cell."""
         printer.text(str(self))
 

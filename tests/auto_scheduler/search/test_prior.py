@@ -16,10 +16,10 @@ from autotune.auto_scheduler.search.models.common_model import (
 )
 from autotune.auto_scheduler.search.models.prior import (
     FILE,
-    columns_of,
     fitted,
     gpu_prior,
-    shipped,
+    shipped_prior,
+    training_columns,
 )
 from autotune.auto_scheduler.search.models.row_model import RowModel
 from benchmarks.auto_scheduler.prior import fingerprint, spearman
@@ -47,7 +47,7 @@ def test_what_ships_was_made_with_the_features_of_today():
 
 def test_the_trees_that_ship_are_those_of_the_trials_that_ship():
     with np.load(FILE) as data:
-        features, residuals = columns_of(data)
+        features, residuals = training_columns(data)
     anew = fitted(features, residuals).predict(features)
     found = gpu_prior().trees.predict(features)
     assert np.corrcoef(anew, found)[0, 1] > 0.99
@@ -101,7 +101,7 @@ def some_trials(seed, tiles=True):
 
 def taught(tiles=True):
     features, estimates, seconds = some_trials(0, tiles)
-    return CommonModel(shipped(features, residuals_of(estimates, seconds)))
+    return CommonModel(shipped_prior(features, residuals_of(estimates, seconds)))
 
 
 def test_before_anything_is_measured_it_ranks_as_other_workloads_say():
@@ -156,6 +156,6 @@ def test_a_model_that_grows_keeps_what_it_knew_and_learns_what_is_new():
 
 
 def test_nothing_is_learned_of_nothing():
-    assert shipped(np.empty((0, 4), np.float32), np.empty(0)) is None
+    assert shipped_prior(np.empty((0, 4), np.float32), np.empty(0)) is None
     model = CommonModel()
     assert not model.predict(some_trials(0)[0]).any()

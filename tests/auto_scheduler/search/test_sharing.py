@@ -11,7 +11,7 @@ from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy, XGBModel
 from autotune.auto_scheduler.search.models import descriptor
 from autotune.auto_scheduler.search.space.program import FactorSlot
-from autotune.auto_scheduler.search.space.transfer import Kind, mapped
+from autotune.auto_scheduler.search.space.transfer import ProgramKind, mapped
 from autotune.cost_model import Trees
 from tests.auto_scheduler.graphs import conv2d_layer, matmul
 from tests.auto_scheduler.quick import QUICK
@@ -92,7 +92,7 @@ def test_a_tile_of_32_is_one_of_24_or_48_where_only_these_divide():
 def test_layers_are_of_one_kind_whatever_follows_them_and_other_operators_are_not():
     model = XGBModel()
     plain, fused, product = (
-        [Kind(searched.program).signature for searched in search_of(each, model).programs]
+        [ProgramKind(searched.program).signature for searched in search_of(each, model).programs]
         for each in (plain_conv(64, 14), fused_conv(32, 28), matmul(64, 64, 64))
     )
     assert set(plain) & set(fused)

@@ -16,7 +16,7 @@ from autotune.auto_scheduler import (
     TuningOptions,
     XGBModel,
 )
-from autotune.auto_scheduler.measuring.verbose import result_text, title
+from autotune.auto_scheduler.measuring.verbose import part_heading, result_text
 from autotune.errors import AutotuneError
 from autotune.measure import MeasureErrorNo, MeasureResult
 from tests.auto_scheduler.graphs import matmul
@@ -41,7 +41,7 @@ def test_rounds_go_on_with_what_they_learned(tmp_path, capsys):
     assert policy.best[0] == measurer.best_state[task.workload_key]
     shown = capsys.readouterr().out
     for part in ("Search", "Measure", "Train cost model"):
-        assert shown.count(title(part)) == 2
+        assert shown.count(part_heading(part)) == 2
     assert "Get 3 programs to measure:\n***\nTime elapsed for measurement:" in shown
 
 

@@ -30,7 +30,7 @@ _ANCHORS = 24
 
 
 @dataclass(frozen=True)
-class Shipped:
+class ShippedTrials:
     """Trials that are known beforehand.
 
     Attributes:
@@ -54,7 +54,7 @@ class CommonModel:
         shipped: what is known beforehand.
     """
 
-    def __init__(self, shipped: Shipped | None = None) -> None:
+    def __init__(self, shipped: ShippedTrials | None = None) -> None:
         self._shipped = shipped
         self._base: Trees | StoredTrees | None = None if shipped is None else shipped.trees
         self._more: Trees | None = None

@@ -15,14 +15,19 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.search.models.common_model import WHOLE, Column, Features, Shipped
+from autotune.auto_scheduler.search.models.common_model import (
+    WHOLE,
+    Column,
+    Features,
+    ShippedTrials,
+)
 from autotune.cost_model import StoredTrees, Trees
 
 FILE = Path(__file__).with_name("prior_gpu.npz")
 
 
 @cache
-def gpu_prior(without: tuple[str, ...] = ()) -> Shipped | None:
+def gpu_prior(without: tuple[str, ...] = ()) -> ShippedTrials | None:
     """Return the trials that ship for GPUs, with trees of them; None where nothing is known.
 
     Args:
@@ -32,25 +37,25 @@ def gpu_prior(without: tuple[str, ...] = ()) -> Shipped | None:
     if not FILE.exists():
         return None
     with np.load(FILE) as data:
-        features, residuals = columns_of(data)
+        features, residuals = training_columns(data)
         kept = ~np.isin(data["workloads"], list(without))
         if kept.all():
-            return Shipped(features, residuals, StoredTrees(data["trees"].tobytes()))
-    return shipped(features[kept], residuals[kept])
+            return ShippedTrials(features, residuals, StoredTrees(data["trees"].tobytes()))
+    return shipped_prior(features[kept], residuals[kept])
 
 
-def columns_of(data: Mapping[str, npt.NDArray[np.generic]]) -> tuple[Features, Column]:
+def training_columns(data: Mapping[str, npt.NDArray[np.generic]]) -> tuple[Features, Column]:
     """Return the training data of trees from the trials in a file: features and residuals."""
     tiled = np.ones((len(data["residuals"]), 1), np.float32)
     features = np.concatenate([data["features"], data["descriptors"], tiled], axis=1)
     return features.astype(np.float32), data["residuals"].astype(np.float64)
 
 
-def shipped(features: Features, residuals: Column) -> Shipped | None:
+def shipped_prior(features: Features, residuals: Column) -> ShippedTrials | None:
     """Return some trials with trees of them, or None where there are none."""
     if not len(features):
         return None
-    return Shipped(features, residuals, fitted(features, residuals))
+    return ShippedTrials(features, residuals, fitted(features, residuals))
 
 
 def fitted(features: Features, residuals: Column) -> Trees:

@@ -25,7 +25,7 @@ from autotune.auto_scheduler.states.loop_state import plain_state
 from autotune.auto_scheduler.transform_steps import SplitStep
 
 
-class Kind:
+class ProgramKind:
     """Of which kind a program is.
 
     Attributes:
@@ -54,7 +54,7 @@ class Kind:
         self.signature: Hashable = tuple(signature)
         self.decided = np.array(decided, np.float64).reshape(len(decided), 2)
 
-    def distance(self, other: Kind) -> float:
+    def distance(self, other: ProgramKind) -> float:
         """Return how far apart what two sketches of one signature decided is, in doublings."""
         return float(np.abs(self.decided - other.decided).min(axis=1).sum())
 
