@@ -66,7 +66,8 @@ def cpu_stage(schedule: Schedule, op: ComputeOp, sums: Sequence[ComputeOp]) -> N
         inner.compute_at(stage, tile.outer[-1])
         _sum(inner, each, beside)
     if len(tile.outer) > 1 or not sums:
-        stage.parallel(stage.fuse(*_parallel(tile.outer, bool(sums))))
+        # Sums are attached to the last of the loops.
+        stage.parallel(stage.fuse(*(tile.outer[:-1] if sums else tile.outer)))
 
 
 def _maps_bytes(op: ComputeOp) -> bool:
@@ -89,11 +90,6 @@ def _maps_bytes(op: ComputeOp) -> bool:
             elif load.indices:
                 dtypes.add(load.tensor.dtype)
     return not dtypes.isdisjoint(_BYTES)
-
-
-def _parallel(outer: list[IterVar], keep_last: bool) -> list[IterVar]:
-    """Return the loops to share among threads; sums are attached to the last."""
-    return outer[:-1] if keep_last else outer
 
 
 def _tile(stage: Stage, axes: list[IterVar], beside: int | None) -> _Tile:

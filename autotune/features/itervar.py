@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autotune.features.loops import LOOP_KINDS, Access, Loop, LoopNest, loop_nest
+from autotune.features.loops import LOOP_KINDS, Access, LoopNest, loop_nest
 from autotune.te import Schedule
 from autotune.te.tensor import Tensor
 
@@ -71,7 +71,8 @@ class ItervarTable:
             inside = max((touch[2] * touch[3] for touch in touches.values()), default=-1)
             row[:4] = loop.extent, loop.depth, downs[-1], inside
             row[4 + _KIND[loop.kind]] = 1
-            row[-3:] = _operations(loop)
+            count = loop.count
+            row[-3:] = count.additions, count.multiplications, count.divisions
         if take_log:
             table[:, _SIZES] = signed_log(table[:, _SIZES])
         return table
@@ -81,10 +82,6 @@ class ItervarTable:
         rows = [touch for touches in self.touches for touch in touches.values()]
         table = np.array(rows, dtype=np.float64).reshape(-1, len(TOUCH_NAMES))
         return signed_log(table) if take_log else table
-
-
-def _operations(loop: Loop) -> tuple[int, int, int]:
-    return loop.count.additions, loop.count.multiplications, loop.count.divisions
 
 
 def _touch(

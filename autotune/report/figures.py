@@ -53,7 +53,7 @@ def draw(view: View, title: str, names: Sequence[str], path: Path, panels: Seque
     with rc_context({"text.parse_math": False}):
         figure: Any = Figure(layout="constrained")
         figure.suptitle(_cut(visible(title), 110))
-        rows = [row for panel in PANELS if panel in panels for row in _rows(panel, view, names)]
+        rows = [row for panel in PANELS if panel in panels for row in PANELS[panel](view, names)]
         if not rows:
             raise RecordError(f"{path}: there is nothing to draw of {', '.join(panels)}")
         figure.set_size_inches(_WIDTH_INCHES, _ROW_INCHES * len(rows))
@@ -72,11 +72,6 @@ def draw(view: View, title: str, names: Sequence[str], path: Path, panels: Seque
 
 
 Paint = Callable[[Any], None]
-
-
-def _rows(panel: str, view: View, names: Sequence[str]) -> list[list[Paint]]:
-    """Return the rows of axes of one panel, each as what paints it."""
-    return PANELS[panel](view, names)
 
 
 def _best_rows(along: str) -> Callable[[View, Sequence[str]], list[list[Paint]]]:

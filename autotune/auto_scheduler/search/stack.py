@@ -185,15 +185,11 @@ def _like(source: TileInput) -> tuple[tuple[tuple[Number, ...] | None, ...], ...
     """Return the indices of an input, with 2 for all larger coefficients."""
     return tuple(
         tuple(
-            None if factors is None else tuple(min(max(each, -2), 2) for each in _whole(factors))
+            None if factors is None else tuple(min(max(each, -2), 2) for each in map(int, factors))
             for factors in read
         )
         for read in source.indices
     )
-
-
-def _whole(factors: Sequence[Number]) -> list[int]:
-    return [int(each) for each in factors]
 
 
 # ---- the numbers of the program of each row
