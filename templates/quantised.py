@@ -52,10 +52,9 @@ class Residual:
 
     def added(self, sums: Array, other: Array) -> Array:
         """Return sums that are rounded, and what is added, in steps of the result."""
-        steps = np.rint(np.minimum(np.maximum(sums, self.low), self.high))
-        centred = other.astype("float64") - self.zero
-        result: Array = steps * self.scales[0] + centred * self.scales[1]
-        return result
+        steps = np.rint(np.clip(sums, np.float32(self.low), np.float32(self.high)))
+        of_sums, of_other = (np.float32(scale) for scale in self.scales)
+        return fused(steps, of_sums, (other.astype("float32") - self.zero) * of_other)
 
     def defines(self) -> dict[str, int | str]:
         """Return the definitions that kernels begin with."""
@@ -138,12 +137,16 @@ class Requantisation:
     def finished(
         self, products: Array, sums: Array, scale: Array, shift: Array, *others: Array
     ) -> Array:
-        """Return the results of sums of products of the data without a sign."""
-        value = (products - (self.zero + self.offset) * sums) * scale + shift
+        """Return the results of sums of products of the data without a sign.
+
+        Numbers are those of kernels to the last bit, so that halves are the same ones.
+        """
+        whole = products - (self.zero + self.offset) * sums
+        value = fused(whole.astype("float32"), scale, shift)
         if self.residual is not None:
             value = self.residual.added(value, *others)
         low, high = self.limits
-        value = np.minimum(np.maximum(value, low), high)
+        value = np.clip(value, np.float32(low), np.float32(high))
         if self.out_dtype != "float32":
             value = (np.rint(value) + self.out_zero).astype(self.out_dtype)
         result: Array = value
@@ -159,6 +162,16 @@ class Requantisation:
         limits = dict(zip(("LOW", "HIGH"), self.limits, strict=True))
         more = self.residual.defines() if self.residual is not None else {}
         return {**flags, **{name: f"({float(n)!r}f)" for name, n in limits.items()}, **more}
+
+
+def fused(left: Array, right: Array, added: Array) -> Array:
+    """Return ``left * right + added`` of float32, rounded once.
+
+    Products have all their bits in float64. Sums are rounded there and once more, which matters
+    once in 2^29 sums.
+    """
+    result: Array = (left.astype("float64") * right + added).astype("float32")
+    return result
 
 
 def check_terms(owner: str, terms: int) -> None:

@@ -101,6 +101,34 @@ def test_filters_may_be_packed_ahead_and_residuals_be_added(cpu):
     np.testing.assert_array_equal(got, expected)
 
 
+def test_residuals_are_added_in_the_order_of_the_reference():
+    scaled = (
+        "int8",
+        -3,
+        "float32",
+        0,
+        -100.0,
+        200.0,
+        False,
+        "int8",
+        5,
+        0.7123,
+        1.3157,
+        -300.0,
+        300.0,
+    )
+    try:
+        got, expected = computed(
+            "conv2d_int8.cpu",
+            (1, 6, 7, 20, 12, 3, 3, 1, 1, 1, 2, *scaled),
+            "cascadelake",
+            scale=0.0123,
+        )
+    except TargetError as error:  # it has instructions that this CPU lacks
+        pytest.skip(str(error))
+    np.testing.assert_array_equal(got, expected)
+
+
 def test_packed_filters_are_refused_for_depthwise_layers():
     with pytest.raises(TemplateError, match="depthwise filters are not packed"):
         create("conv2d_int8.cpu", (1, 4, 4, 8, 8, 3, 3, 1, 1, 1, 8, *SCALED, True), "llvm")
