@@ -19,6 +19,7 @@ from autotune.graph.operator import Operator
 from autotune.graph.passes.composing import GraphReader, Matched, Serves, rewritten
 from autotune.graph.passes.fold_scale import vector_axis
 from autotune.graph.passes.integer_between import average, concatenated, residual
+from autotune.graph.passes.unsigned_bytes import unsigned_bytes
 from autotune.graph.passes.whole_numbers import chooses, is_by_integers, whole_data, whole_weight
 from autotune.graph.types import Array, TensorType
 from autotune.graph.value import Constant, Node, Result, Value, apply
@@ -36,7 +37,7 @@ def integer_layers(graph: Graph, serves: Serves) -> Graph:
     if not any(isinstance(node.op, ops.Dequantize) for node in graph.nodes):
         return graph
     matchers = (_layer, residual, average, _extended, concatenated, _moved)
-    whole = rewritten(graph, serves, matchers)
+    whole = rewritten(unsigned_bytes(graph), serves, matchers)
     return rewritten(whole, serves, (_in_floats,))
 
 

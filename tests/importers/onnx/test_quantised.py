@@ -78,7 +78,7 @@ def test_both_forms_of_a_convolution_are_one_layer_of_bytes():
         graph = simplified(model_of(nodes, COMMON))
         found = integer_layers(graph, lambda node: True)
         (layer,) = [each for each in found.nodes if isinstance(each.op, ops.QuantisedConv2d)]
-        assert (layer.op.zero, layer.op.out_dtype, layer.op.out_zero) == (-20, "int8", -128)
+        assert (layer.op.zero, layer.op.out_dtype, layer.op.out_zero) == (-20, "uint8", 0)
         assert not any(isinstance(each.op, ops.Conv2d) for each in found.nodes)
         results.append(found.run(IMAGE)[0])
         np.testing.assert_allclose(results[-1], graph.run(IMAGE)[0], atol=0.0501)
@@ -86,6 +86,24 @@ def test_both_forms_of_a_convolution_are_one_layer_of_bytes():
     # The zero point is the least number, so that a ReLU changes nothing.
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[0], results[2])
+
+
+def test_images_in_int8_from_its_least_number_on_are_padded_with_zeros():
+    second = [
+        node("QLinearConv", "m t v k ks kz t v", "o", pads=[1, 1, 1, 1]),
+        node("DequantizeLinear", "o t v", "y"),
+    ]
+    filters = RNG.integers(-127, 128, (16, 8, 3, 3)).astype("int8")
+    more = {**COMMON, "k": filters, "ks": np.full(16, 2e-3, "float32"), "kz": np.zeros(16, "int8")}
+    pool = node("MaxPool", "p", "m", kernel_shape=[2, 2], pads=[1, 1, 0, 0])
+    results = []
+    for outputs, zeros in (("y",), [-20, 0]), (("y", "m"), [-20, -128]):
+        graph = simplified(model_of([*OPERATORS[:-1], pool, *second], more, outputs=outputs))
+        found = integer_layers(graph, lambda node: True)
+        layers = [each.op for each in found.nodes if isinstance(each.op, ops.QuantisedConv2d)]
+        assert [layer.zero for layer in layers] == zeros
+        results.append(found.run(IMAGE)[0])
+    np.testing.assert_array_equal(*results)
 
 
 def test_a_result_without_steps_is_rounded_behind_its_layer():
@@ -271,7 +289,7 @@ def test_sums_maxima_joins_and_averages_between_layers_stay_in_bytes():
     assert "add" not in kinds
     assert [kinds.count(f"qnn.{name}") for name in ("add", "global_avg_pool2d")] == [1, 1]
     pools = [each for each in found.nodes if isinstance(each.op, ops.MaxPool2d | ops.Concatenate)]
-    assert {each.outputs[0].dtype for each in pools} == {"int8"}
+    assert {each.outputs[0].dtype for each in pools} == {"uint8"}
     np.testing.assert_allclose(found.run(IMAGE)[0], graph.run(IMAGE)[0], atol=0.0701)
 
 
