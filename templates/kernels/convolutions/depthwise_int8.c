@@ -71,7 +71,8 @@ static void filter_plane(
 void conv2d_int8(
     const data_t* restrict data, const int8_t* restrict weight, const int32_t* restrict sums, const float* restrict scale,
     const float* restrict shift, out_t* restrict out) {
-#pragma omp parallel if ((size_t)N * GROUPS * CO * OH * OW * KH * KW > 500000)
+  // Small planes take longer to copy than to filter.
+#pragma omp parallel if ((size_t)N * GROUPS * (IN_H * LINE + CO * OH * OW * KH * KW) > 500000)
   {
     uint8_t* plane = aligned_alloc(64, ((size_t)IN_H * LINE + 63) / 64 * 64 + 64 * STRIDE_W + 192 * HOLE_W + 64);
 #pragma omp for schedule(static)
