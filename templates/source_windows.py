@@ -16,6 +16,7 @@ from .convolutions import (
     conv2d_in_groups,
     conv2d_narrow,
     conv2d_nhwc,
+    conv2d_nhwc_float,
     conv2d_padded,
     max_pool_bytes,
     window_cpu,
@@ -25,7 +26,7 @@ from .convolutions import (
 )
 from .convolutions.window_shape import INT32_MAX, Depthwise, Pool, Window, four, two
 from .epilogue import Epilogue
-from .products import gemm_cuda, gemm_half, gemm_transposed
+from .products import gemm_half, gemm_transposed
 from .products.gemm_shape import HALVES, TF32, stored
 from .source import family_of_product, tensor_core_family, tunable
 
@@ -173,7 +174,7 @@ def _family_and_shape(shape: conv2d_nhwc.Conv2dNhwc, target: Target) -> tuple[An
     if shape.pointwise is not None:
         return family_of_product("conv2d_nhwc.cuda", shape.pointwise, (shape.dtype,))
     if shape.dtype == "float32":
-        return gemm_cuda, shape
+        return conv2d_nhwc_float.family_of(shape, target, get_config()), shape
     if shape.groups > 1:
         return conv2d_in_groups.family_of(shape, get_config(), target)
     if conv2d_few_filters.offered(shape) and not conv2d_few_filters.chosen_before(get_config()):

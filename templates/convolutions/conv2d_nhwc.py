@@ -90,6 +90,11 @@ class Conv2dNhwc:
         return True
 
     @property
+    def b_apart(self) -> bool:
+        """Whether neighbours along a row of filters lie apart in memory."""
+        return False
+
+    @property
     def exact(self) -> bool:
         """Whether zeros beside a tap's channels times anything are zeros: not of floats."""
         return False

@@ -12,12 +12,13 @@ Here a block splits what it multiplies:
 - Any number of blocks split a sum, as many as fill the device; a second kernel, which may begin
   early (programmatic dependent launch), adds their sums. To reduce two to eight within a cluster
   was slower for nearly all products.
+- Of NHWC images the left operand is the im2col matrix, of which threads gather their elements
+  (implicit GEMM).
 - A K tile with floats that cannot be split is multiplied by ``fmaf``, in the warps that have it.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import partial
 
@@ -26,7 +27,7 @@ from autotune import SourceKernel, Target, call
 from .. import choices, common
 from ..epilogue import Epilogue
 from . import gemm_wgmma
-from .gemm_shape import Gemm, added_together, first_names, result_name, unaligned_rows
+from .gemm_shape import Product, added_together, first_names, result_name, unaligned_rows
 from .gemm_wgmma import ARCH, has_wgmma
 
 # Rows of a consumer warpgroup, columns of the widest tile, and floats along K of a K tile.
@@ -44,7 +45,7 @@ REDUCE_THREADS = 128
 class FusedTiling:
     """The sizes that follow from a shape and a choice of knobs."""
 
-    def __init__(self, shape: Gemm, choice: Mapping[str, int]) -> None:
+    def __init__(self, shape: Product, choice: Mapping[str, int]) -> None:
         c = choice
         self.shape, self.choice = shape, choice
         self.threads = 128 * (c["groups"] + 1)
@@ -71,7 +72,9 @@ class FusedTiling:
         along_k = (1 - shape.transpose_a, shape.transpose_b + 0)
         self.left_along_k = common.pick(c["swapped"], along_k[1], along_k[0])
         self.right_along_k = common.pick(c["swapped"], along_k[0], along_k[1])
-        self.run = common.widest(shape.k) if any(along_k) else 4
+        # A run of a gathered row has the channels of one pixel.
+        together = shape.a_run if shape.gathers else shape.k
+        self.run = common.widest(together) if any(along_k) else 4
         pairs = (self.rows % 2 == 0) & (not shape.b_apart)
         self.left_run = common.pick(self.left_along_k, self.run, 1 + pairs)
         self.right_run = 1 + self.right_along_k * (self.run > 1)
@@ -115,24 +118,24 @@ def widths(columns: int) -> list[int]:
     return [8 * width for width in sorted(every) if 8 * width <= WIDEST]
 
 
-def candidates(shape: Gemm) -> dict[str, list[int]]:
+def candidates(shape: Product) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     return {
         "groups": [1, 2, 3, 4],
-        "tile_n": sorted({*widths(shape.n), *widths(shape.m)}),
+        "tile_n": sorted({*widths(shape.n), *([] if shape.gathers else widths(shape.m))}),
         "stages": [2, 3, 4, 6],
         "ahead": [1, 2, 3],
         "split": common.up_to(max(1, shape.k // (2 * CHUNK)), SPLITS),
-        "swapped": [0, 1],
+        "swapped": [0] if shape.gathers else [0, 1],
     }
 
 
-def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
+def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run or is sure to be slow, or None."""
     return common.first_broken(_rules(choice, shape, target))
 
 
-def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple[bool, str]]:
+def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tuple[bool, str]]:
     """Return the rules of `violation`; choices may be arrays of them."""
     tiling, c = FusedTiling(shape, choice), choice
     return [
@@ -147,7 +150,7 @@ def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple
     ]
 
 
-def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
+def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles; choices may be arrays of them.
 
     Factors are those of the least error for 274 choices of 72 products on an H100, which was 9%;
@@ -178,15 +181,14 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     powers = 16 * shape.epilogue.has_powers
     writing = writing + powers * tiling.tile_m * c["tile_n"] / 128 * together
     work = waves * (tiling.k_tiles * each + 200 + writing)
-    read = 4 * sum(math.prod(stored) for stored in shape.shapes[:2])
-    reading = read / 1760
+    reading = sum(argument.bytes for argument in shape.arguments()[:2]) / 1760
     sums = c["split"] * shape.batch * shape.m * shape.n
     reducing = (c["split"] > 1) * (500 + 45 * c["split"] + 8 * sums / (20 * count))
     cycles: float = (work**4 + reading**4) ** (1 / 4) + reducing + 1950
     return cycles
 
 
-def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
+def default_choice(shape: Product, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best by estimate."""
     options = candidates(shape)
     return choices.best_of_all(
@@ -196,7 +198,7 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     )
 
 
-def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
+def kernel(shape: Product, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs, and with split-K the one that adds partial sums."""
     tiling, s, split = FusedTiling(shape, choice), shape, choice["split"]
     a, b, *operands = first_names(s)

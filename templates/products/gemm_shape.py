@@ -83,6 +83,10 @@ class Product(Protocol):
         """Whether a is the im2col matrix of a convolution, which is gathered (implicit GEMM)."""
 
     @property
+    def b_apart(self) -> bool:
+        """Whether neighbours along a row of b lie apart in memory (`conv2d_pointwise`)."""
+
+    @property
     def a_run(self) -> int:
         """Elements of a row of a in memory: copies start at its multiples."""
 

@@ -8,6 +8,8 @@
 // elements along K of one column and piece. A stage has two mbarriers: `full`, completed by the producer warps, and
 // `empty`, by the consumer warps.
 //
+// With CONV the left operand is the im2col matrix of NHWC images, and threads gather their elements of it.
+//
 // Sums do not depend on the order along K within a K tile of CHUNK. It is chosen such that a thread's elements of a row
 // are in runs of RUN neighbours, which one vector load has, and the runs of four lanes are neighbours too.
 //
@@ -29,7 +31,7 @@ constexpr int ALL_K_TILES = (K + CHUNK - 1) / CHUNK;
 constexpr bool LEFT_SAMPLED = SUBSAMPLED && SWAPPED, RIGHT_SAMPLED = SUBSAMPLED && !SWAPPED;
 // Distances in memory of neighbours along K.
 constexpr long long LEFT_STEP = LEFT_ALONG_K ? 1 : LEFT_SAMPLED ? IMAGE : LEFT_EXTENT;
-constexpr long long RIGHT_STEP = RIGHT_ALONG_K ? 1 : RIGHT_SAMPLED ? IMAGE : RIGHT_EXTENT;
+constexpr long long RIGHT_STEP = RIGHT_ALONG_K ? 1 : RIGHT_SAMPLED ? IMAGE : IN_GROUPS ? ALL_N : RIGHT_EXTENT;
 // Whether two neighbouring rows of the left operand are loaded at once.
 constexpr bool PAIRS_OF_ROWS = !LEFT_ALONG_K && !LEFT_SAMPLED && LEFT_EXTENT % 2 == 0;
 // Cells of a producer thread in a K tile, and how many K tiles it loads ahead.
@@ -100,9 +102,72 @@ __device__ __forceinline__ void load_existing(float* x, const float* from, int k
 // A consumer thread's elements of a K tile of the left operand: eight along K of two neighbouring rows.
 typedef float LeftTile[2][8];
 
+#if CONV
+// Windows of two output pixels: where they begin, which may be outside of the image, and the lane among four.
+struct LeftSource {
+  static constexpr int KH = K / (GROUP_CI * KW);
+  static constexpr bool INSIDE = PY == 0 && PX == 0 && (OH - 1) * SY + (KH - 1) * DY < IH &&
+                                 (OW - 1) * SX + (KW - 1) * DX < IW;
+  const float* row[2];
+  int y[2], x[2], quarter;
+
+  __device__ __forceinline__ void place(const float* images, int half, int pixel) {
+    const int m = clamped(pixel, M);
+    y[half] = m / OW % OH * SY - PY, x[half] = m % OW * SX - PX;
+    row[half] = images + ((static_cast<long long>(m / (OH * OW)) * IH + y[half]) * IW + x[half]) * CI;
+  }
+
+  // An element along K of a window: its distances from the first one.
+  struct Element {
+    int down, across, offset;
+  };
+
+  // Element k, of the tap of element `near`.
+  __device__ __forceinline__ static Element element_of(int k, int near) {
+    const int tap = static_cast<unsigned>(near) / GROUP_CI;
+    const int down = tap / KW * DY, across = tap % KW * DX;
+    return {down, across, (down * IW + across) * CI + k - tap * GROUP_CI};
+  }
+
+  __device__ __forceinline__ bool is_inside(int half, const Element& at) const {
+    return INSIDE || (static_cast<unsigned>(y[half] + at.down) < IH && static_cast<unsigned>(x[half] + at.across) < IW);
+  }
+
+  __device__ __forceinline__ float element(int half, int k) const {
+    const Element at = element_of(k, k);
+    return is_inside(half, at) ? row[half][at.offset] : 0.0f;
+  }
+
+  __device__ __forceinline__ void load(LeftTile& to, int k_tile) const {
+#pragma unroll
+    for (int i = 0; i < 8; i += RUN) {
+      const int first = k_tile * CHUNK, k = first + quarter * RUN + along_k(0, i);
+      // All of a K tile is of one tap where K tiles divide the channels, and a run of neighbours always is.
+      const Element at = element_of(k, GROUP_CI % CHUNK == 0 ? first : k);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        if ((K % CHUNK == 0 || k < K) && is_inside(half, at)) {
+          load_vector<RUN>(to[half] + i, row[half] + at.offset);
+        } else {
+#pragma unroll
+          for (int item = 0; item < RUN; ++item) to[half][i + item] = 0.0f;
+        }
+      }
+    }
+  }
+};
+#else
 struct LeftSource {
   const float* row[2];
   int quarter;
+
+  __device__ __forceinline__ void place(const float* left, int half, int index) {
+    row[half] = left + left_row(index) + quarter * RUN * LEFT_STEP;
+  }
+
+  __device__ __forceinline__ float element(int half, int k) const {
+    return row[half][k * LEFT_STEP - static_cast<long long>(quarter) * RUN * LEFT_STEP];
+  }
 
   template <bool WHOLE>
   __device__ __forceinline__ void load_part(LeftTile& x, int k_tile) const {
@@ -130,6 +195,7 @@ struct LeftSource {
     else load_part<false>(x, k_tile);
   }
 };
+#endif
 
 // The pieces of a K tile as left operands: two steps of 16 along K.
 typedef unsigned Fragments[2][3][4];
@@ -178,11 +244,9 @@ struct RightSource {
 __device__ __forceinline__ void multiply_fmaf(
     float (&total)[WORDS], const LeftSource& left, const RightSource& right, int k_tile) {
   const int end = (k_tile + 1) * CHUNK < K ? (k_tile + 1) * CHUNK : K;
-  const long long own = static_cast<long long>(left.quarter) * RUN * LEFT_STEP;
 #pragma unroll 1
   for (int k = k_tile * CHUNK; k < end; ++k) {
-    const long long at = k * LEFT_STEP - own;
-    const float upper = left.row[0][at], lower = left.row[1][at];
+    const float upper = left.element(0, k), lower = left.element(1, k);
 #pragma unroll
     for (int i = 0; i < WORDS / 2; ++i) {
       const float other = right.matrix[right_column(right.n + i / 2 * 8 + i % 2) + k * RIGHT_STEP];
@@ -362,7 +426,7 @@ __device__ __forceinline__ void write_sums(
       for (int j = first; j < first + AT_ONCE; ++j) {
         const int m = SWAPPED ? column + j * 8 + two : row + two, n = SWAPPED ? row : column + j * 8;
         if (j < PAIRS && m < M && n < N)
-          body(m, n, static_cast<size_t>(m) * N + n, sum[j * 4 + (SWAPPED ? two : two * 2)],
+          body(m, n, static_cast<size_t>(m) * ALL_N + n, sum[j * 4 + (SWAPPED ? two : two * 2)],
                sum[j * 4 + (SWAPPED ? two + 2 : two * 2 + 1)]);
       }
     };
@@ -412,14 +476,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm_bf16x3_fuse
     const int last = LEFT_EXTENT % 2 == 0 ? LEFT_EXTENT - 2 : LEFT_EXTENT - 1;
     const int existing = row < last ? row : last;
 #pragma unroll
-    for (int half = 0; half < 2; ++half)
-      source.row[half] = left + left_row(existing + half) + source.quarter * RUN * LEFT_STEP;
+    for (int half = 0; half < 2; ++half) source.place(left, half, existing + half);
     float total[WORDS];
     consume(total, smem, source, {right, column}, range);
     if (SPLIT > 1) launch_dependent_grids();
-    out += static_cast<size_t>(which) * M * N;
-#if FOLLOWS && SPLIT == 1
-    const EpilogueArgs epilogue = {bias, RESIDUAL ? residual + static_cast<size_t>(which) * M * N : residual, scale, shift};
+    const size_t first = static_cast<size_t>(which) * (IN_GROUPS ? N : static_cast<size_t>(M) * N);
+    out += first;
+#if FOLLOWS && SPLIT == 1 && IN_GROUPS
+    const EpilogueArgs epilogue = of_group({bias, residual, scale, shift}, which);
+#elif FOLLOWS && SPLIT == 1
+    const EpilogueArgs epilogue = {bias, RESIDUAL ? residual + first : residual, scale, shift};
 #else
     const EpilogueArgs epilogue = {};
 #endif
@@ -443,7 +509,7 @@ extern "C" __global__ void __launch_bounds__(128) gemm_bf16x3_reduce(
 #if BY_ROWS
   finish<0>(total, epilogue, static_cast<int>(i / N % M), i);
 #else
-  finish<1>(total, epilogue, static_cast<int>(i % N), i);
+  finish<1>(total, epilogue, static_cast<int>(i % ALL_N), i);
 #endif
 #endif
   store_vector<R_VEC>(out + i, total);
