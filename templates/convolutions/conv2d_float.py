@@ -1,8 +1,8 @@
 """Convolutions NCHW of float32: which kernels run a shape.
 
-`conv2d_bf16x3`, `conv2d_im2col` and, of pointwise layers, `conv2d_pointwise` multiply on tensor
-cores, `conv2d_cuda` and, of short sums, `conv2d_small_k` by ``fmaf``. Estimates choose, as they
-choose among the tiles of each, and a space has all that may be the fastest.
+`conv2d_bf16x3`, `conv2d_im2col` and, of pointwise layers and few filters, `conv2d_product`
+multiply on tensor cores, `conv2d_cuda` and, of short sums, `conv2d_small_k` by ``fmaf``. Estimates
+choose, as they choose among the tiles of each, and a space has all that may be the fastest.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from autotune import Target
 
 from ..alternatives import KNOB, Alternatives, Family, Near
 from ..products.gemm_wgmma import has_wgmma
-from . import conv2d_bf16x3, conv2d_cuda, conv2d_im2col, conv2d_pointwise, conv2d_small_k
+from . import conv2d_bf16x3, conv2d_cuda, conv2d_im2col, conv2d_product, conv2d_small_k
 from .conv2d_shape import Conv2d
 
 # The families by the value that selects them in a space of several, with a knob that none of those
 # behind it has: by it a configuration is known that was logged when each had its own space.
 FAMILIES = (
-    ("channels", conv2d_cuda), ("swapped", conv2d_pointwise), ("ahead", conv2d_bf16x3),
+    ("channels", conv2d_cuda), ("swapped", conv2d_product), ("ahead", conv2d_bf16x3),
     ("in_turn", conv2d_im2col), ("filters", conv2d_small_k),
 )  # fmt: skip
 # How many times the least estimate one may be of which a space has the family. Estimates that
@@ -83,8 +83,8 @@ def _cycles(shape: Conv2d, target: Target) -> dict[ModuleType, float]:
     }
     if conv2d_small_k.offered(shape):
         cycles[conv2d_small_k] = conv2d_small_k.untuned_cycles(alone, target)
-    if conv2d_pointwise.offered(shape, target):
-        cycles[conv2d_pointwise] = conv2d_pointwise.untuned_cycles(alone, target)
+    if conv2d_product.offered(shape, target):
+        cycles[conv2d_product] = conv2d_product.untuned_cycles(alone, target)
     if conv2d_im2col.offered(shape, target):
         # For a bias all of the matrix is written, and a K tile more is multiplied.
         whole = replace(alone, bias=shape.bias and shape.taps == 1)

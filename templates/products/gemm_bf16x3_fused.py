@@ -12,7 +12,7 @@ Here a block splits what it multiplies:
 - Any number of blocks split a sum, as many as fill the device; a second kernel, which may begin
   early (programmatic dependent launch), adds their sums. To reduce two to eight within a cluster
   was slower for nearly all products.
-- Of NHWC images the left operand is the im2col matrix, of which threads gather their elements
+- Of images the left operand is the im2col matrix, of which threads gather their elements
   (implicit GEMM).
 - A K tile with floats that cannot be split is multiplied by ``fmaf``, in the warps that have it.
 """
@@ -72,9 +72,8 @@ class FusedTiling:
         along_k = (1 - shape.transpose_a, shape.transpose_b + 0)
         self.left_along_k = common.pick(c["swapped"], along_k[1], along_k[0])
         self.right_along_k = common.pick(c["swapped"], along_k[0], along_k[1])
-        # A run of a gathered row has the channels of one pixel.
-        together = shape.a_run if shape.gathers else shape.k
-        self.run = common.widest(together) if any(along_k) else 4
+        runs = zip(along_k, (shape.a_run, shape.b_run), strict=True)
+        self.run = common.widest(*(run for along, run in runs if along)) if any(along_k) else 4
         pairs = (self.rows % 2 == 0) & (not shape.b_apart)
         self.left_run = common.pick(self.left_along_k, self.run, 1 + pairs)
         self.right_run = 1 + self.right_along_k * (self.run > 1)
@@ -120,13 +119,16 @@ def widths(columns: int) -> list[int]:
 
 def candidates(shape: Product) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
+    # An operand that is gathered is the left one.
+    swapped = [int(shape.b_apart)] if shape.gathers else [0, 1]
+    columns = (widths(shape.n), widths(shape.m))
     return {
         "groups": [1, 2, 3, 4],
-        "tile_n": sorted({*widths(shape.n), *([] if shape.gathers else widths(shape.m))}),
+        "tile_n": sorted({width for swap in swapped for width in columns[swap]}),
         "stages": [2, 3, 4, 6],
         "ahead": [1, 2, 3],
         "split": common.up_to(max(1, shape.k // (2 * CHUNK)), SPLITS),
-        "swapped": [0] if shape.gathers else [0, 1],
+        "swapped": swapped,
     }
 
 
@@ -215,7 +217,7 @@ def kernel(shape: Product, choice: Mapping[str, int]) -> SourceKernel:
     texts = [
         "epilogue.h", "operands.h", "mma.h", "pairs.h", "float_pairs.h", "barriers.h",
         "dependent_launch.h", "wgmma.h", "packed.h", "wgmma_registers.h", "bf16x3_split.h",
-        "gemm_bf16x3_fused.cu",
+        "gemm_bf16x3_operands.h", "gemm_bf16x3_fused.cu",
     ]  # fmt: skip
     parts = (split, size) if several else None
     return common.cuda_kernel(s, texts, defines, calls, parts, flags=[f"-arch={ARCH}"])

@@ -84,7 +84,7 @@ class Product(Protocol):
 
     @property
     def b_apart(self) -> bool:
-        """Whether neighbours along a row of b lie apart in memory (`conv2d_pointwise`)."""
+        """Whether neighbours along a row of b lie apart in memory (`conv2d_product`)."""
 
     @property
     def a_run(self) -> int:
@@ -173,7 +173,7 @@ class Gemm:
 
     @property
     def b_apart(self) -> bool:
-        """Whether neighbours along a row of b lie apart in memory (`conv2d_pointwise`)."""
+        """Whether neighbours along a row of b lie apart in memory (`conv2d_product`)."""
         return False
 
     @property

@@ -1,18 +1,19 @@
-"""Pointwise float32 NCHW convolutions as products of the filters and the images, as they lie.
+"""Float32 NCHW convolutions as products of the filters and the images, as they lie.
 
 An image is a matrix with a row for each channel, and so is its result: c[co, pixels] = weight[co,
 ci] data[ci, pixels], one product for each image. `gemm_bf16x3_fused` reads rows of any length,
 splits what it multiplies, and has the epilogue of each row; either operand may be the left one, so
 that few filters, or few pixels, leave no tile half empty. With a stride it reads every few pixels
 of the rows (`Subsampled`). `conv2d_bf16x3` has tiles of 64 filters and of eight pixels of several
-rows, and splits images again for each of them.
+rows, and splits images again for each of them. So layers of few filters with windows, padding or
+groups are such products too, whose pixels are the left operand, gathered (`Windows`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 
 from autotune import SourceKernel, Target
@@ -22,11 +23,16 @@ from ..products import gemm_bf16x3_fused
 from ..products.gemm_shape import Gemm
 from ..products.gemm_wgmma import has_wgmma
 from .conv2d_shape import Conv2d
+from .window_shape import INT32_MAX
 
 # By what the estimate is multiplied before it is compared with those of other families. Of 40
 # drawn layers on an H200 the family of the least product took 1.025 times as long as the fastest
 # one, with 1.3 1.032 times; of 46 others, with a stride of 1, 1.012 and 1.033.
 SHARE = 1.15
+# The same of windows. With it none of 30 layers on an H200 took longer than before.
+GATHERED_SHARE = 1.27
+# Filters of a group up to which windows are gathered: half of a tile of `conv2d_bf16x3`.
+FEW_FILTERS = 32
 
 
 @dataclass(frozen=True)
@@ -61,8 +67,60 @@ class Subsampled(Gemm):
         return {**super().operands(), **sizes, "B_STRIDE": self.k * h * w}
 
 
+@dataclass(frozen=True)
+class Windows(Gemm):
+    """A product for each group of each image whose b is the im2col matrix, which is gathered.
+
+    Attributes:
+        of: the convolution.
+    """
+
+    of: Conv2d = field(kw_only=True)
+
+    @property
+    def gathers(self) -> bool:
+        """Whether an operand is gathered: b, as it lies apart."""
+        return True
+
+    @property
+    def b_apart(self) -> bool:
+        """Whether neighbours along a row of b lie apart in memory."""
+        return True
+
+    @property
+    def b_run(self) -> int:
+        """Elements of a window that are neighbours in memory, whatever its taps are."""
+        return 1
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Shapes of filters, images and results."""
+        s = self.of
+        return (
+            (s.co, s.ci // s.groups, s.kh, s.kw), (s.n, s.ci, s.h, s.w), (s.n, s.co, s.oh, s.ow),
+        )  # fmt: skip
+
+    def operands(self) -> dict[str, int | str]:
+        """Return what ``operands.h`` is parameterised by, and places of elements of windows."""
+        s = self.of
+        (sy, sx), (dy, dx), (py, px, *_) = s.stride, s.dilation, s.window.padding
+        channels = s.ci // s.groups
+        sizes = defines(
+            planes=1, plane_groups=s.groups, group_ci=channels, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow,
+            kw=s.kw, sy=sy, sx=sx, dy=dy, dx=dx, py=py, px=px, ci=s.ci,
+            a_stride=self.m * self.k, b_stride=channels * s.h * s.w,
+        )  # fmt: skip
+        return {**super().operands(), **sizes}
+
+
 def product_of(shape: Conv2d) -> Gemm:
     """Return the product that computes a convolution."""
+    if not _is_pointwise(shape):
+        groups = shape.groups
+        return Windows(
+            shape.co // groups, shape.oh * shape.ow, shape.ci // groups * shape.taps, "float32",
+            shape.n * groups, transpose_b=True, epilogue=shape.epilogue, by_rows=True, of=shape,
+        )  # fmt: skip
     product = Gemm(
         shape.co, shape.oh * shape.ow, shape.ci, "float32", shape.n,
         shared="a" if shape.n > 1 else "", epilogue=shape.epilogue, by_rows=True,
@@ -75,8 +133,14 @@ def product_of(shape: Conv2d) -> Gemm:
 
 def offered(shape: Conv2d, target: Target) -> bool:
     """Return whether a convolution is such products, and a target multiplies so."""
+    small = shape.ci * max(shape.h * shape.w, shape.taps) <= INT32_MAX
+    few = shape.co // shape.groups <= FEW_FILTERS and small
+    return (few or _is_pointwise(shape)) and not shape.kept and has_wgmma(target)
+
+
+def _is_pointwise(shape: Conv2d) -> bool:
     plain = not any(shape.window.padding) and shape.groups == 1
-    return shape.taps == 1 and plain and not shape.kept and has_wgmma(target)
+    return shape.taps == 1 and plain
 
 
 @lru_cache(maxsize=1024)
@@ -85,7 +149,8 @@ def untuned_cycles(shape: Conv2d, target: Target) -> float:
     choice = default_choice(shape, target)
     if violation(shape, choice, target):
         return math.inf
-    return SHARE * estimate(shape, choice, target)
+    share = SHARE if _is_pointwise(shape) else GATHERED_SHARE
+    return share * estimate(shape, choice, target)
 
 
 def candidates(shape: Conv2d) -> dict[str, list[int]]:
