@@ -32,8 +32,8 @@ TEXTS = ("dependent_launch.h", TRANSPOSE, "transposed_int8.cu")
 # Multiply-adds from which on copies pay for products that ``mma.sync`` could read as they are, and
 # extent of K from which on they do for few columns too: 150x50x96984 nt took 318 us without.
 MANY_PRODUCTS, LONG_SUM = 2**28, 4096
-# Elements of b from which on it is worth a kernel that copies a before.
-LARGE = 2**24
+# Elements of b from which on it is worth a kernel that copies a before, and of up to 16 rows.
+LARGE, LARGE_OF_FEW = 2**24, 2**22
 # Bytes that copies read and write in a cycle, cycles of the estimate by TMA that launches hide
 # which overlap, those of two launches, which that of ``mma.sync`` lacks, and by how much
 # `gemm_skinny_int8` must be faster by estimate.
@@ -194,12 +194,14 @@ def _copies_left(shape: Gemm) -> bool:
     """Return whether an a stored as [k, m] is copied: few rows of it, for a large b.
 
     Warps transpose it again and again: 16x17056x7952 tn took 54 us without on an H200, and 45,
-    33x4096x4096 tn 13.1 on an H100, and 11.1.
+    33x4096x4096 tn 13.1 on an H100, and 11.1. On an H200 16x13568x944 tn took 9.2 us without and
+    6.1, 16x2048x2048 5.5 and 4.6, 8x6000x1000 4.6 and 4.7, 32x8192x1024 4.7 and 5.3.
     """
+    large = LARGE_OF_FEW if shape.m <= gemm_skinny_int8.FRAGMENT else LARGE
     most = gemm_skinny_int8.FRAGMENT if shape.m % 4 == 0 else gemm_half.FULL_ROWS
     few = shape.m <= most and shape.batch == 1
     padded = shape.transpose_b and shape.k % 16 > 0  # b would be copied too
-    return shape.transpose_a and few and shape.n * shape.k >= LARGE and not padded
+    return shape.transpose_a and few and shape.n * shape.k >= large and not padded
 
 
 def _streamed(shape: Gemm) -> Gemm:

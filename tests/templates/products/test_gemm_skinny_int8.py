@@ -100,8 +100,9 @@ def test_what_cannot_be_streamed_is_multiplied_otherwise(shape):
         Gemm(16, 4096, 4096, "int8", transpose_a=True),
         Gemm(16, 4096, 4096, "int8", transpose_a=True, transpose_b=True),
         Gemm(33, 4096, 4096, "int8", transpose_a=True),
+        Gemm(16, 13568, 944, "int8", transpose_a=True),
     ],
-    ids=["a across", "both across", "odd rows of a across"],
+    ids=["a across", "both across", "odd rows of a across", "a smaller matrix"],
 )
 def test_few_rows_stored_across_are_copied_for_a_large_matrix(shape):
     task = task_of(shape)
@@ -117,6 +118,7 @@ def test_few_rows_stored_across_are_copied_for_a_large_matrix(shape):
         Gemm(8, 1912, 12776, "int8"),
         Gemm(8, 7840, 18616, "int8", transpose_b=True),
         Gemm(64, 128, 92640, "int8", transpose_a=True),
+        Gemm(32, 8192, 1024, "int8", transpose_a=True),
         Gemm(24, 540, 8068, "int8", transpose_a=True, transpose_b=True),
         Gemm(16, 32, 40000, "int8", transpose_b=True),
         Gemm(4, 680, 5898, "int8", transpose_b=True),
