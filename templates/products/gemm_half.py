@@ -51,6 +51,8 @@ FEW_RESULTS, FEW_TERMS = 40_000, 384
 # K tiles would be half empty: on an H100 for ten of twelve products of 4120 to 120762 rows, by up
 # to 3.6 times (108818x24x8 3.8 us), of the others one took as long and one with SiLU 1.14 times.
 NARROW, SHORTEST_SUM = 128, 40
+# Rows of an a that is stored as [k, m], and terms, up to which operands are swapped.
+FEW_SWAPPED, LONGEST_SWAPPED = 24, 2048
 # Estimated cycles up to which implicit GEMM is faster than `conv2d_halo`, and shares of the
 # estimates by TMA and by `cp.async` below which that one is faster.
 SHORT_HALO, OF_TMA, OF_CP_ASYNC = 13000, 0.87, 0.72
@@ -172,12 +174,16 @@ def is_narrow(shape: Product) -> bool:
 def _swapped(shape: Product) -> int | None:
     """Return whether operands are best swapped, so that a large b is streamed; None if either.
 
-    With few rows of an a that is stored as [k, m], never: 16x128x26840 took 7.7 us, swapped 72.8.
+    With few rows of an a that is stored as [k, m], TMA loads boxes of 64 of them, but swapped as
+    many as a tile has: 8x816x576 took 4.7 us on an H200 and 3.4 swapped. 40x768x720 took 3.1 and
+    3.6, and with long sums, of which operands that are swapped split less, 16x128x26840 7.7 and
+    72.8.
     64x7232x8384 nt took 32.0 us so on an H200, 38.4 by the choice of the least estimate, and
     32x4096x4096 nt 6.6 and 12.0; 40x2048x8192 nt 12.5 and 9.9.
     """
     if shape.transpose_a and shape.m < FULL_ROWS:
-        return 0
+        short = shape.k <= LONGEST_SWAPPED and shape.batch == 1
+        return int(shape.m <= FEW_SWAPPED and short)
     other = shape.n * shape.k
     far = other * gemm_skinny.ITEM_BYTES > gemm_skinny.NEAR_BYTES
     near = other >= gemm_skinny.LEAST and shape.k <= gemm_skinny.SHORT_SUM

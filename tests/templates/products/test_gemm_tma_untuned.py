@@ -274,10 +274,15 @@ def test_the_untuned_choice_of_tiny_products_is_in_their_space(sizes):
         (Gemm(16, 128, 26840, "bfloat16", 1, True, True), False),
         (Gemm(24, 616, 18048, "float16", 1, True), False),
         (Gemm(64, 256, 99456, "float16", 1, False, True), False),
+        (Gemm(8, 816, 576, "bfloat16", 1, True), True),
+        (Gemm(40, 768, 720, "bfloat16", 1, True), False),
     ],
-    ids=["far", "near", "left-across", "left-across-nn", "few-columns"],
-)
-def test_few_rows_swap_operands_untuned_where_b_is_streamed(shape, swapped):
+    ids=[
+        "far", "near", "left-across", "left-across-nn", "few-columns", "short-left-across",
+        "more-rows-across",
+    ],
+)  # fmt: skip
+def test_few_rows_swap_operands_untuned_where_that_loads_less(shape, swapped):
     knob = gemm_half.default_choice(shape, HOPPER)["wgmma"]
     assert knob in {form.knob for form in gemm_tma.FORMS}
     assert gemm_tma.Form.of(knob).swapped == swapped
