@@ -1,9 +1,10 @@
 """Products of float32: which kernels run a shape.
 
-Five families multiply them, each where it is fastest: `matvec_cuda` few rows, `gemm_small_k` sums
-of few products, `gemm_bf16x3` large products on tensor cores, `gemm_bf16x3_fused` those with long
-sums, few columns or many matrices, and `gemm_cuda` all others. Their estimates choose, as they
-choose among the tiles of each.
+Six families multiply them, each where it is fastest: `matvec_cuda` few rows by a b stored as
+[n, k], `matvec_across` one by a b stored as [k, n], `gemm_small_k` sums of few products,
+`gemm_bf16x3` large products on tensor cores, `gemm_bf16x3_fused` those with long sums, few columns
+or many matrices, and `gemm_cuda` all others. Their estimates choose, as they choose among the
+tiles of each.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ from types import ModuleType
 from autotune import Target
 
 from ..epilogue import Epilogue
-from . import gemm_bf16x3, gemm_bf16x3_fused, gemm_cuda, gemm_small_k, matvec_cuda
+from . import gemm_bf16x3, gemm_bf16x3_fused, gemm_cuda, gemm_small_k, matvec_across, matvec_cuda
 from .gemm_shape import Gemm
 from .gemm_wgmma import has_wgmma
 
 # A knob that no other of these families has: by it a configuration of a log is known.
 KNOBS = {
     "threads_m": gemm_cuda, "in_turn": gemm_bf16x3, "swapped": gemm_bf16x3_fused,
-    "tile_m": gemm_small_k, "lanes": matvec_cuda,
+    "tile_m": gemm_small_k, "lanes": matvec_cuda, "across": matvec_across,
 }  # fmt: skip
 ON_TENSOR_CORES = (gemm_bf16x3, gemm_bf16x3_fused)
 # Estimates count cycles of every family alike. Where their errors are large the least of many
 # choices is too small.
-FACTORS = {gemm_cuda: 1.05}
+FACTORS = {gemm_cuda: 1.05, matvec_across: 1.04}
 # The same of few rows and long sums by a b that is stored as [n, k] with k no multiple of 4, which
 # `gemm_cuda` copies in one or two floats: on an H100 it took 1.1 to 2.4 times the estimate for 5
 # products of 6 to 16 rows, `gemm_bf16x3_fused` 0.9 to 1.2 times.
@@ -54,6 +55,8 @@ def _fastest(shape: Gemm, target: Target, fma: bool) -> ModuleType:
     families = [gemm_cuda]
     if gemm_small_k.refusal(shape) is None:
         families.append(gemm_small_k)
+    if not fma and matvec_across.suits(shape, target):
+        families.append(matvec_across)
     if not fma and has_wgmma(target):
         families += ON_TENSOR_CORES
     return min(families, key=lambda family: _cycles(family, shape, target))

@@ -1,0 +1,111 @@
+// C[M, N] = A[M, K] B[K, N] of float32 for few rows of A, with B stored as [K, N], bound by loading B. A block computes
+// ACROSS * VEC columns over one of SPLIT ranges of K: its ALONG slices take AHEAD neighbouring rows of B in turn, and a
+// thread loads VEC columns of those of the next turn while it multiplies. A is staged in shared memory, along K. Lanes of
+// a warp, slices of other warps, and the blocks of a cluster add up their sums.
+constexpr int COLUMNS = ACROSS * VEC, TURN = ALONG * AHEAD, TURNS = (RANGE + TURN - 1) / TURN;
+constexpr int PITCH = TURNS * TURN + 4;  // rows of A start in different banks
+constexpr int PARTS = THREADS / (ACROSS < 32 ? 32 : ACROSS), A_FLOATS = M * PITCH;
+
+extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) matvec_across(
+    const float* __restrict__ a, const float* __restrict__ b, EPILOGUE_PARAMETERS float* __restrict__ c) {
+  extern __shared__ float4 shared_memory[];
+  float* const left = reinterpret_cast<float*>(shared_memory);
+  const int tid = threadIdx.x, lane = tid % ACROSS, slice = tid / ACROSS;
+  const int n0 = blockIdx.x * COLUMNS, n = n0 + lane * VEC;
+  const int k_begin = blockIdx.z * RANGE, k_end = k_begin + RANGE < K ? k_begin + RANGE : K;
+  // Columns out of bounds are those of the last vector, and not written.
+  b += n < N ? n : N - VEC;
+
+  float right[2][AHEAD][VEC];
+  auto load = [&](float (&to)[AHEAD][VEC], int turn) {
+#pragma unroll
+    for (int j = 0; j < AHEAD; ++j) {
+      const int k = k_begin + turn * TURN + slice * AHEAD + j;
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) to[j][v] = 0.0f;
+      if (k < k_end) load_vector<VEC>(to[j], b + static_cast<size_t>(k) * N);
+    }
+  };
+  load(right[0], 0);
+
+#pragma unroll 1
+  for (int i = tid; i < M * TURNS * TURN; i += THREADS) {
+    const int m = TRANSPOSE_A ? i % M : i / (TURNS * TURN), along = TRANSPOSE_A ? i / M : i % (TURNS * TURN);
+    const int k = k_begin + along;
+    left[m * PITCH + along] = k < k_end ? a[TRANSPOSE_A ? k * M + m : m * K + k] : 0.0f;
+  }
+  __syncthreads();
+
+  float sum[M][VEC];
+#pragma unroll
+  for (int m = 0; m < M; ++m)
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) sum[m][v] = 0.0f;
+  auto multiply = [&](const float (&of)[AHEAD][VEC], int turn) {
+    const float* const from = left + turn * TURN + slice * AHEAD;
+#pragma unroll
+    for (int j = 0; j < AHEAD; j += 4)
+#pragma unroll
+      for (int m = 0; m < M; ++m) {
+        float four[4];
+        load_vector<4>(four, from + m * PITCH + j);
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+#pragma unroll
+          for (int v = 0; v < VEC; ++v) sum[m][v] = fmaf(four[i], of[j + i][v], sum[m][v]);
+      }
+  };
+#pragma unroll 1
+  for (int turn = 0; turn < TURNS; turn += 2) {
+    if (turn + 1 < TURNS) load(right[1], turn + 1);
+    multiply(right[0], turn);
+    if (turn + 1 >= TURNS) break;
+    if (turn + 2 < TURNS) load(right[0], turn + 2);
+    multiply(right[1], turn + 1);
+  }
+
+#pragma unroll
+  for (int apart = ACROSS; apart < 32; apart *= 2)
+#pragma unroll
+    for (int m = 0; m < M; ++m)
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) sum[m][v] += __shfl_xor_sync(0xffffffffu, sum[m][v], apart);
+  float* const parts = left + A_FLOATS;
+  if (ACROSS >= 32 || tid % 32 < ACROSS) {
+    const int part = ACROSS < 32 ? tid / 32 : slice;
+#pragma unroll
+    for (int m = 0; m < M; ++m)
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) parts[(part * M + m) * COLUMNS + lane * VEC + v] = sum[m][v];
+  }
+  __syncthreads();
+#if FOLLOWS
+  const EpilogueArgs epilogue = {bias, residual, scale, shift};
+#endif
+  auto total_of = [&](int i) {
+    float total = parts[i];
+#pragma unroll
+    for (int part = 1; part < PARTS; ++part) total += parts[part * M * COLUMNS + i];
+    return total;
+  };
+#if CLUSTER
+  for (int i = tid; i < M * COLUMNS; i += THREADS) parts[i] = total_of(i);
+  cluster_sync();
+  for (int i = blockIdx.z * THREADS + tid; i < M * COLUMNS; i += SPLIT * THREADS) {
+    float total[1] = {cluster_sum<SPLIT>(parts + i)};
+#else
+  for (int i = tid; i < M * COLUMNS; i += THREADS) {
+    float total[1] = {total_of(i)};
+#endif
+    const int column = n0 + i % COLUMNS;
+    if (column >= N) continue;
+    const size_t at = static_cast<size_t>(i / COLUMNS) * N + column;
+#if FOLLOWS
+    finish<1>(total, epilogue, column, at);
+#endif
+    c[at] = total[0];
+  }
+#if CLUSTER
+  cluster_sync();  // no block may exit while another still reads its shared memory
+#endif
+}
