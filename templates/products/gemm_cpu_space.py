@@ -61,7 +61,7 @@ def _panels(rows: int) -> list[int]:
     tasks then, which should be of one size.
     """
     if rows == 1:
-        return [1, 2, 4, 8, 16, 32, 64, 128]
+        return [1, 2, 4, 8, 16, 32, 64, 128, 256]
     return [1, 2, 4, *((6, 8, 11, 16, 22, 32, 43) if rows <= FEW else (8, 16, 32, 64, 128))]
 
 
@@ -87,6 +87,10 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
         ),
         ((lies | streamed) & (width > shape.n), "panels of too few columns, not packed"),
         (streamed & (shape.m < 2), "a row that streams"),
+        (
+            (shape.m == 1) & lies & unit.spills(c["depth"] + c["vectors"] - 1, 1, c["lanes"]),
+            "more elements of a row than registers",
+        ),
         (lies & (4 * task * c["block_m"] > MOST_SUMS), "sums beyond the cache"),
         (lies & (8 * task * c["depth"] > _MOST_READ), "rows of b beyond the cache"),
         (

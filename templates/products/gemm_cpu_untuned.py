@@ -292,9 +292,11 @@ def _streamed(
 
 def _of_one_row(shape: Gemm, options: Mapping[str, list[int]], target: Target) -> dict[str, int]:
     """Return the choice with the longest contiguous reads: one task per core."""
-    wide = cpu_tiles.vector_unit(target).floats
+    unit = cpu_tiles.vector_unit(target)
+    # Of whole vectors in two halves, more lie in two cache lines.
+    wide = unit.floats // 2 if unit.halves else unit.floats
     lanes = max(n for n in options["lanes"] if n <= min(wide, shape.n))
-    vectors = max(v for v in options["vectors"] if v * lanes <= min(32, shape.n))
+    vectors = max(v for v in options["vectors"] if v <= 2 and v * lanes <= shape.n)
     cores = max(target.limits.sm_count, 1)
     # The longest contiguous reads are whole rows of b, split among the cores.
     split = min((s for s in options["split_k"] if s >= cores), default=1)

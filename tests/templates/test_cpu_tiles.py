@@ -32,7 +32,7 @@ FEW_ROWS = [
     (Gemm(7, 29, 50), {"block_m": 4}),
     (Gemm(13, 9, 17), {"rows": 3, "depth": 8, "panels": 1}),
     (Gemm(37, 70, 33), {"rows": 6, "panels": 2}),
-    (Gemm(1, 100, 9), {"rows": 1, "vectors": 4, "block_m": 1, "depth": 32}),
+    (Gemm(1, 100, 7), {"rows": 1, "vectors": 4, "block_m": 1, "depth": 8}),
     (Gemm(1, 131, 29), {"rows": 1, "block_m": 1, "depth": 8}),
     (Gemm(1, 40, 16), {"rows": 1, "block_m": 1, "depth": 8, "panels": 8}),
     (Gemm(5, 16, 1), {"vectors": 1, "lanes": 16, "rows": 1, "panels": 1, "depth": 1}),
