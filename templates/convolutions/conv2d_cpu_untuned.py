@@ -153,12 +153,15 @@ def _skips_in_place(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
 
     They wait for memory, so the lines of a part of the channels are prefetched while the ones
     before are multiplied. Where lines of a few sets of the cache evict each other, short vectors
-    meet each again for the next filters, and less than two long ones wait for it.
+    meet each again for the next filters, and less than two long ones wait for it. Vectors that are
+    issued in halves take twice as long, which idle lanes do not repay.
     """
     if not _is_gathered(shape) or shape.ci < READ:
         return False
-    if is_near(shape) or unit.halves:
+    if is_near(shape):
         return False
+    if unit.halves:
+        return shape.co <= 2 * FEWEST and 4 * (-shape.co % unit.floats) <= shape.co
     if unit.floats > 8:
         return (FEWEST // 2 if is_alias(shape) else 0) < shape.co <= 2 * FEWEST
     return shape.co <= FEWEST and not is_alias(shape)
