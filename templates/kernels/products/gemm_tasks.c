@@ -2,6 +2,9 @@
 // Distributes tiles of rows and columns to the threads and, where these are too few for all cores, ranges of K
 // (split-K): the first of SPLIT_K partial results is written to c, the others to the matrices of `parts`, and they are
 // added to c at the end.
+#ifndef SCHEDULE
+#define SCHEDULE dynamic
+#endif
 #define PART (SPLIT_K > 1 ? ((K + SPLIT_K - 1) / SPLIT_K + 15) / 16 * 16 : K)
 
 #if SPLIT_K > 1
@@ -14,7 +17,7 @@ void gemm_nn(const float* restrict a, const float* restrict b, float* restrict c
   // For the smallest products waking other threads takes longer than the work.
 #pragma omp parallel if ((size_t)M * N * K > 250000)
   {
-#pragma omp for collapse(3) schedule(dynamic)
+#pragma omp for collapse(3) schedule(SCHEDULE)
     for (int k = 0; k < K; k += PART)
       for (int m = 0; m < M; m += BLOCK)
         for (int n = 0; n < N; n += PANELS * WIDTH) {
