@@ -18,7 +18,7 @@ from autotune.auto_scheduler.problem.hardware_params import HardwareParams
 from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.errors import AutotuneError, RecordError
-from autotune.measure.types import MeasureResult
+from autotune.measure.types import MeasureErrorNo, MeasureResult
 from autotune.record.fields import result_from_json, target_of
 from autotune.record.messages import shorten_message, writable
 from autotune.record.reader import RACE_NOTE
@@ -35,6 +35,8 @@ NOTE = "# with "
 # The key there of `SearchProblem.graph_hash`.
 GRAPH_HASH = "graph_hash"
 _WORDS = 200
+# The error of a record whose times are 0: scripts save so what is still to be measured.
+UNMEASURED = "not measured: its times are 0"
 # Why a line of AutoTVM is none of ours.
 OF_TEMPLATE = "a record of a template, not one of the auto-scheduler"
 # AutoTVM's lines may have the same keys, in any order; what stands under "i" begins otherwise.
@@ -200,6 +202,10 @@ def _ints(values: object) -> tuple[int, ...]:
 def _result(values: object, note: dict[str, object]) -> MeasureResult:
     exact = note.pop("exact", None)
     message = note.pop("error_msg", "")
+    match values:
+        case [[*costs], 0, all_cost, timestamp] if costs and not any(costs):
+            unknown = int(MeasureErrorNo.UNKNOWN_ERROR)
+            return result_from_json([[], unknown, all_cost, timestamp], UNMEASURED)
     result = result_from_json(values, message, note)
     if isinstance(exact, list) and len(exact) == 3:
         found = result_from_json([exact[0], result.error_no, *exact[1:]], message, note)

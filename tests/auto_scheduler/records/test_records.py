@@ -358,3 +358,13 @@ def test_a_callback_logs_trials_as_measuring_names_them(tmp_path):
     assert inp.state.to_json() == []
     with pytest.raises(RecordError, match="expected trials of a search task"):
         records.RecordToFile(log)(None, [trial._replace(task=None)], [OK])
+
+
+def test_programs_that_are_saved_to_be_measured_are_read_and_are_never_the_best(tmp_path):
+    log = tmp_path / "log.json"
+    good = [recorded("a"), recorded("a")], [result(0.0), result(3e-3)]
+    records.save_records(log, *good)
+    (_, unmeasured), (_, measured) = records.load_records(log)
+    assert (unmeasured.ok, measured.ok) == (False, True)
+    assert unmeasured.error_msg == "not measured: its times are 0"
+    assert [*measured.costs] == [3e-3]
