@@ -17,6 +17,7 @@ from autotune import hub
 
 from . import (
     operators,
+    operators_narrow,
     source,
     source_quantised,
     source_rows,
@@ -28,8 +29,8 @@ from . import (
 )
 
 __all__ = [
-    "operators", "source", "source_quantised", "source_rows", "source_volumes", "source_windows",
-    "te_conv2d", "te_gemm", "te_softmax",
+    "operators", "operators_narrow", "source", "source_quantised", "source_rows", "source_volumes",
+    "source_windows", "te_conv2d", "te_gemm", "te_softmax",
 ]  # fmt: skip
 
 # Packs of tuned records of these templates: used where a program gives no other.

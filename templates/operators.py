@@ -43,6 +43,14 @@ def _extents(data: te.Tensor, kernel: te.Tensor) -> tuple[int, int, int, int, in
 def _moves(
     kernel: te.Tensor, strides: Moves, padding: Moves, dilation: Moves
 ) -> tuple[Pair, Sides, Pair]:
+    """Return strides, padding and dilation of a convolution of images NCHW as tuples."""
+    window = topi.utils.get_const_tuple(kernel.shape)[-2:]
+    return moves_of(window, strides, padding, dilation)
+
+
+def moves_of(
+    window: tuple[int, ...], strides: Moves, padding: Moves, dilation: Moves
+) -> tuple[Pair, Sides, Pair]:
     """Return strides, padding and dilation of a convolution of images as tuples.
 
     As in TVM, each may be one number for both directions, and the padding ``"SAME"``.
@@ -50,7 +58,6 @@ def _moves(
     steps, holes = (
         (each, each) if isinstance(each, int) else each for each in (strides, dilation)
     )
-    window = topi.utils.get_const_tuple(kernel.shape)[-2:]
     reach = [(extent - 1) * hole + 1 for extent, hole in zip(window, holes, strict=True)]
     return steps, topi.nn.get_pad_tuple(padding, reach), holes
 
@@ -60,7 +67,7 @@ def _by_tiles(data: te.Tensor) -> bool:
     return data.dtype != _OF_FLOAT or _TILED in get_config()
 
 
-def _plain(template: Any) -> Any:
+def plain(template: Any) -> Any:
     """Return the function of a template, to be run with the configuration that is current."""
     return template.__wrapped__
 
@@ -77,7 +84,7 @@ def conv2d_nchw_cuda(
             partial(topi.nn.conv2d_nchw, data, kernel, strides, padding, dilation), out_dtype
         )
         return te_conv2d.on_gpu(data, kernel, conv, te_conv2d.CUDA_SLICES)
-    made: Made = _plain(source.conv2d_nchw_cuda)(
+    made: Made = plain(source.conv2d_nchw_cuda)(
         *_extents(data, kernel), strides, padding, dilation=dilation
     )
     return made
@@ -91,7 +98,7 @@ def group_conv2d_nchw_cuda(
     """Convolve images NCHW by filters of each group of channels."""
     strides, padding, dilation = _moves(kernel, strides, padding, dilation)
     del out_dtype
-    made: SourceKernel = _plain(source.conv2d_nchw_cuda)(
+    made: SourceKernel = plain(source.conv2d_nchw_cuda)(
         *_extents(data, kernel), strides, padding, dilation=dilation, groups=groups
     )
     return made
@@ -112,7 +119,7 @@ def depthwise_conv2d_nchw_cuda(
         return te_conv2d.on_gpu(data, kernel, conv, {})
     n, c, h, w = topi.utils.get_const_tuple(data.shape)
     _, multiplier, kh, kw = topi.utils.get_const_tuple(kernel.shape)
-    made: Made = _plain(source_windows.depthwise_conv2d_cuda)(
+    made: Made = plain(source_windows.depthwise_conv2d_cuda)(
         n, h, w, c, multiplier, kh, kw, strides, padding, dilation=dilation
     )
     return made
@@ -132,7 +139,7 @@ def conv2d_nchwc_x86(
             partial(topi.nn.conv2d_nchw, data, kernel, strides, padding, dilation), out_dtype
         )
         return te_conv2d.on_cpu(data, kernel, conv)
-    made: Made = _plain(source.conv2d_nchw_cpu)(*_extents(data, kernel), strides, padding[:2])
+    made: Made = plain(source.conv2d_nchw_cpu)(*_extents(data, kernel), strides, padding[:2])
     return made
 
 
@@ -176,7 +183,7 @@ def dense_large_batch_gpu(
     """Apply a dense layer to many rows, with weights that are laid out [in, out]."""
     del bias, out_dtype
     (m, k), (n, _) = map(topi.utils.get_const_tuple, (data.shape, weight.shape))
-    made: SourceKernel = _plain(source.gemm_nn_cuda)(m, n, k, data.dtype)
+    made: SourceKernel = plain(source.gemm_nn_cuda)(m, n, k, data.dtype)
     return made
 
 
@@ -198,16 +205,17 @@ def dense_pack_x86(
     if data.dtype != _OF_FLOAT:
         return te_gemm.schedule_cpu(*_product(data, weight, out_dtype))
     (m, k), (n, _) = map(topi.utils.get_const_tuple, (data.shape, weight.shape))
-    made: Made = _plain(source.gemm_nn_cpu)(m, n, k)
+    made: Made = plain(source.gemm_nn_cpu)(m, n, k)
     return made
 
 
 @register_operator("conv2d_nchw_winograd.cuda")
 def conv2d_nchw_winograd_cuda(
-    data: te.Tensor, kernel: te.Tensor, strides: Pair, padding: Sides, dilation: Pair,
+    data: te.Tensor, kernel: te.Tensor, strides: Moves, padding: Moves, dilation: Moves,
     out_dtype: str = _OF_FLOAT,
 ) -> Scheduled:  # fmt: skip
     """Convolve by Winograd's method, with filters that were transformed ahead of time."""
+    strides, padding, dilation = _moves(kernel, strides, padding, dilation)
     if {*strides, *dilation} != {1}:
         raise TemplateError(
             "conv2d_nchw_winograd.cuda: strides and dilation must be 1, got "
@@ -218,14 +226,16 @@ def conv2d_nchw_winograd_cuda(
 
 @register_operator("conv2d_nhwc.gpu")
 def conv2d_nhwc_gpu(
-    data: te.Tensor, kernel: te.Tensor, strides: Pair, padding: Sides, dilation: Pair,
+    data: te.Tensor, kernel: te.Tensor, strides: Moves, padding: Moves, dilation: Moves,
     out_dtype: str = _OF_FLOAT,
 ) -> SourceKernel:  # fmt: skip
     """Convolve images NHWC by filters HWIO."""
+    window = topi.utils.get_const_tuple(kernel.shape)[:2]
+    strides, padding, dilation = moves_of(window, strides, padding, dilation)
     del out_dtype
     n, h, w, ci = topi.utils.get_const_tuple(data.shape)
     kh, kw, _, co = topi.utils.get_const_tuple(kernel.shape)
-    made: SourceKernel = _plain(source_windows.conv2d_nhwc_cuda)(
+    made: SourceKernel = plain(source_windows.conv2d_nhwc_cuda)(
         n, h, w, co, ci, kh, kw, strides, padding, dilation=dilation, dtype=data.dtype
     )
     return made
@@ -290,7 +300,7 @@ def batch_matmul_cuda(
     (left, *a), (right, *b) = given
     (m, k), n = a[::-1] if transpose_a else a, b[0] if transpose_b else b[1]
     shared = "" if left == right else "a" if left == 1 else "b"
-    made: SourceKernel = _plain(source.gemm_cuda_any)(
+    made: SourceKernel = plain(source.gemm_cuda_any)(
         m, n, k, x.dtype, max(left, right), transpose_a, transpose_b, shared=shared
     )
     # The kernel sees the same memory without an axis of extent 1.
