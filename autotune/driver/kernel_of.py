@@ -41,9 +41,11 @@ def kernel_of(what: Any, target: Target | str, name: str | None = None) -> Kerne
         case (Schedule() as schedule, args):
             limits = target.limits if target.backend.on_gpu else None
             kernel = kernel_of_schedule(schedule, args, target, name or _DEFAULT_NAME, limits)
+        case (SourceKernel() as source, [*args]) if args == [*source.args]:
+            kernel = source.kernel(target.language)
         case (SourceKernel() | Kernel() | LoweredFunction(), _):
             raise KernelError(
-                f"a {type(what[0]).__name__} knows its arguments: build(it), without a list"
+                f"a {type(what[0]).__name__} has arguments of its own: build(it), without a list"
             )
         case Schedule():
             raise KernelError("a schedule is built together with its arguments: build(s, [A, B])")

@@ -6,7 +6,7 @@ A template returns a `SourceKernel`; `SourceKernel.kernel` renders it to a `Kern
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from os import PathLike
@@ -223,6 +223,15 @@ class SourceKernel:
                 f"call has a launch of its own, got {' and '.join(own)} too; give them to "
                 "autotune.call(...)"
             )
+
+    def __iter__(self) -> Iterator[object]:
+        """Yield the kernel and its arguments, as ``s, args = ...`` takes a template's result.
+
+        Scripts that replay a record build, or print, a schedule and tensors so; here both are of
+        a kernel that has no schedule: ``build(s, args)``.
+        """
+        yield self
+        yield list(self.args)
 
     def text(self) -> str:
         """Return the complete source text with the knobs in place.

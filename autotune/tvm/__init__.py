@@ -15,7 +15,7 @@ from autotune.utils.names import explain_imports, load
 from autotune.version import __version__
 
 if TYPE_CHECKING:
-    from autotune.driver import build, lower
+    from autotune.driver import build
     from autotune.errors import AutotuneError as TVMError
     from autotune.runtime import convert, cpu, cuda, device, gpu
     from autotune.runtime import device as context
@@ -61,7 +61,7 @@ _HOMES = {
     "cuda": "autotune.runtime:cuda",
     "device": "autotune.runtime:device",
     "gpu": "autotune.runtime:gpu",
-    "lower": "autotune.driver:lower",
+    "lower": "autotune.tvm.driver.lowering:lower",
     "register_func": "autotune.tvm.register:register_func",
     # TVM 0.6 had expressions and schedules at the top.
     "expr": "autotune.tvm.tir.expr",

@@ -157,3 +157,26 @@ def test_the_shape_of_a_tensor_is_a_tensor():
     function(np.zeros((4, 7), "float32"), out)
     assert out.tolist() == [4, 7]
     assert topi.fast_exp is topi.exp
+
+
+def test_modules_of_single_operators_are_imported_and_schedule_by_the_same_rules():
+    from autotune.tvm.topi.cuda.conv2d_int8 import schedule_conv2d_NCHWc_int8
+    from autotune.tvm.topi.cuda.depthwise_conv2d import schedule_depthwise_conv2d_nchw
+    from autotune.tvm.topi.x86.dense import schedule_dense_nopack
+
+    assert schedule_conv2d_NCHWc_int8 is topi.cuda.schedule_conv2d_NCHWc_int8
+    assert schedule_depthwise_conv2d_nchw is topi.cuda.schedule_depthwise_conv2d_nchw
+    assert schedule_dense_nopack is topi.x86.schedule_dense_nopack
+
+
+def test_what_a_template_returned_is_printed_whether_it_has_loops_or_not():
+    data, weight = (("TENSOR", shape, "float32") for shape in ((1, 8, 6, 6), (8, 8, 3, 3)))
+    task = tvm.autotvm.task.create(
+        "conv2d_NCHWc.x86", (data, weight, 1, 1, 1, "NCHW", "NCHW", "float32"), "llvm"
+    )
+    with tvm.target.Target("llvm"):
+        s, args = task.func(*task.args)
+    assert "void" in str(tvm.lower(s, args, simple_mode=True))
+    a = te.placeholder((16,), name="A")
+    b = topi.exp(a)
+    assert "for" in str(tvm.lower(te.create_schedule(b.op), [a, b]))

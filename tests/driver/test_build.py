@@ -163,7 +163,7 @@ def test_a_schedule_without_arguments_is_refused():
         (None, None, "got None"),
         (None, [], r"got \(None, list\)"),
         ("void f() {}", None, "got str"),
-        (DOUBLE, [], "a SourceKernel knows its arguments"),
+        (DOUBLE, [], "a SourceKernel has arguments of its own"),
         ((1, [], 2), None, r"got \(int, list, int\)"),
     ],
 )
@@ -177,3 +177,9 @@ def test_options_of_the_wrong_kind_are_refused_by_name(options):
     (name,) = options
     with pytest.raises(KernelError, match=f"build: {name} must be"):
         driver.build(DOUBLE, target="c", **options)
+
+
+def test_a_hand_written_kernel_is_unpacked_and_built_as_a_schedule_and_its_arguments_are():
+    s, args = DOUBLE
+    assert [one.name for one in args] == [one.name for one in DOUBLE.args]
+    assert driver.build(s, args, target="c").kernel == driver.build(DOUBLE, target="c").kernel

@@ -1,5 +1,6 @@
 """TVM's `driver.build_module`."""
 
-from autotune.driver import build, lower
+from autotune.driver import build
+from autotune.tvm.driver.lowering import lower
 
 __all__ = ["build", "lower"]

@@ -33,7 +33,11 @@ _SCHEDULED = """
     softmax topk transpose upsampling
 """
 # Modules of such a module that scripts import; all names are in it.
-PARTS = ("default", "injective", "nn", "pooling", "reduction")
+PARTS = (
+    "batch_matmul", "conv2d", "conv2d_direct", "conv2d_int8", "conv2d_nchw", "conv2d_nhwc",
+    "conv2d_winograd", "conv3d", "default", "dense", "depthwise_conv2d", "group_conv2d_nchw",
+    "injective", "nn", "pooling", "reduction", "softmax",
+)  # fmt: skip
 # Operators that TVM has for one kind of target, and where they are here.
 _NAMED = {"dense_nopack": "dense", "dense_pack": "dense", "dense_small_batch": "dense",
           "dense_large_batch": "dense", "group_conv2d_nchw": "group_conv2d_nchw",
