@@ -102,7 +102,7 @@ _GONE = {
     "print(module) lists nodes, autotune.network.report(library.network.instance()) times": """
         contrib.relay_viz""",
     "relay.build compiles, graph_executor.GraphModule runs; passes are chosen at compilation": """
-        relay.create_executor relay.vm""",
+        relay.vm""",
     "use te.compute for the gradient": "te.gradient",
     "relay.transform.ToMixedPrecision takes 16-bit floats; integers are those of the model": """
         relay.quantize""",

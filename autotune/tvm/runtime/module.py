@@ -30,7 +30,7 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Any:
     if not is_network(path):
         return module.load_module(path)
     # Most who load a module have no network.
-    from autotune.tvm.relay.build_module import GraphExecutorFactoryModule
+    from autotune.tvm.relay.library import GraphExecutorFactoryModule
 
     return GraphExecutorFactoryModule(load_network(path))
 

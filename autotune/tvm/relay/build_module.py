@@ -1,0 +1,6 @@
+"""TVM's ``relay.build_module``: from a module and its parameters to something that runs."""
+
+from autotune.tvm.relay.executor import create_executor
+from autotune.tvm.relay.library import GraphExecutorFactoryModule, bind_params_by_name, build
+
+__all__ = ["GraphExecutorFactoryModule", "bind_params_by_name", "build", "create_executor"]
