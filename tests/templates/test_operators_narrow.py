@@ -1,9 +1,9 @@
 """Templates under TVM's names for tensor cores and bytes: what they compute, in which dtype."""
 
+import autotune.templates
 import numpy as np
 import pytest
 
-import autotune
 from autotune import te
 from autotune.errors import TemplateError
 from autotune.target import Target
