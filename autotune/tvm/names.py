@@ -65,7 +65,7 @@ _GONE = {
     "write the schedule as a template, and tune it with autotune.tuner.AutoTuner": """
         dlight meta_schedule te.SpecializedCondition""",
     "tvm.lower(s, args) gives the loops, tvm.build(s, args) what can be called": """
-        contrib.tedd container ir.base ir.save_json runtime.Object runtime.vm script
+        contrib.tedd container ir.base ir.save_json runtime.Object script
         te.create_prim_func tir.Block tir.BufferLoad tir.BufferStore tir.For tir.PrimFunc
         tir.Schedule tir.StringImm tir.schedule tir.stmt_functor""",
     "relay.build compiles each operator itself, and hands no part of a network to a library": """
@@ -101,8 +101,6 @@ _GONE = {
     "extents are constant: build the network once for each shape that comes": "relay.Any",
     "print(module) lists nodes, autotune.network.report(library.network.instance()) times": """
         contrib.relay_viz""",
-    "relay.build compiles, graph_executor.GraphModule runs; passes are chosen at compilation": """
-        relay.vm""",
     "use te.compute for the gradient": "te.gradient",
     "relay.transform.ToMixedPrecision takes 16-bit floats; integers are those of the model": """
         relay.quantize""",

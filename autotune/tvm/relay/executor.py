@@ -12,10 +12,10 @@ from autotune.target import Target
 from autotune.tvm.contrib.graph_executor import GraphModule
 from autotune.tvm.relay.expr import bind
 from autotune.tvm.relay.function import Function, IRModule
-from autotune.tvm.relay.library import build
+from autotune.tvm.relay.library import GraphExecutorFactoryModule, build
 from autotune.utils.check import Check
 
-__all__ = ["Executor", "create_executor"]
+__all__ = ["CompiledFunction", "Executor", "Result", "create_executor"]
 
 Result = NDArray | list[NDArray]
 
@@ -60,16 +60,16 @@ class Executor:
         if binds:
             network = bind(network, binds)
         library = build(network, self.target, params=self.params)
-        function = _Network(GraphModule(library[library.libmod_name](self.device)))
+        function = CompiledFunction(library, self.device)
         return function if isinstance(network, (Function, IRModule)) else function()
 
 
-class _Network:
+class CompiledFunction:
     """A compiled network that is called with its inputs, and returns arrays of its own."""
 
-    def __init__(self, module: GraphModule) -> None:
-        self.module = module
-        self.names = module.module.network.plan.input_names
+    def __init__(self, library: GraphExecutorFactoryModule, device: Device | None) -> None:
+        self.module = GraphModule(library[library.libmod_name](device))
+        self.names = library.network.plan.input_names
 
     def __call__(self, *inputs: object, **named: object) -> Result:
         """Run on inputs in the order of the network, or by name.
