@@ -37,6 +37,8 @@ _GONE = {
         autotvm.measure.measure_methods.run_through_rpc
         exec rpc.Server rpc.TrackerSession rpc.connect rpc.connect_tracker rpc.proxy rpc.server
         rpc.tracker""",
+    "graph_executor.GraphModule runs a network; on a GPU a CUDA graph is used by itself": """
+        contrib.cuda_graph contrib.pipeline_executor""",
     "builders and runners hold their processes themselves; use concurrent.futures for yours": """
         autotvm.measure.Executor autotvm.measure.LocalExecutor autotvm.measure.executor
         autotvm.measure.local_executor autotvm.util.pool_map autotvm.utils.pool_map
