@@ -74,8 +74,14 @@ def moved(
             return None
         value = value_of(args[number])
         count = value.type.size
-        numbers = torch("importers", GraphError).arange(start, start + count)
-        args[number] = numbers.reshape(value.shape)
+        numbers = torch("importers", GraphError).arange(start, start + count).reshape(value.shape)
+        if _name(node.target).startswith("as_strided"):  # it reads the memory of its input
+            like = args[number].meta["val"]
+            if like.untyped_storage().nbytes() != count * like.element_size():
+                return None
+            memory = numbers.new_empty_strided(value.shape, tuple(map(int, like.stride())))
+            numbers = memory.copy_(numbers)
+        args[number] = numbers
         data.append(call.reshape(call.cast(value, call.type.dtype), (count,)))
         start += count
     unknown: list[Any] = []

@@ -352,6 +352,9 @@ MOVES = {
     "assigned index": lambda x: torch.select_scatter(x, x[:, 0] * 2, 1, 2),
     "written places": lambda x: x.clone().index_put((torch.tensor([1, 0]),), x[:2] * 3),
     "as_strided": lambda x: torch.as_strided(x, (2, 3), (6, 2), 1),
+    "as_strided of transposed": lambda x: torch.as_strided(
+        x.transpose(0, 2) + 1, (2, 3), (6, 2), 1
+    ),
     "rot90": lambda x: torch.rot90(x, 1, (1, 2)),
 }
 
