@@ -4,14 +4,19 @@ from autotune.importers.imported import ImportedNetwork
 from autotune.importers.onnx import from_onnx
 from autotune.importers.pytorch import (
     Call,
+    Division,
+    Part,
     TorchProgram,
     View,
     exported,
     from_pytorch,
+    nodes_that_count,
+    read_or_divide,
     read_program,
+    reasons,
 )
 
 __all__ = [
-    "Call", "ImportedNetwork", "TorchProgram", "View", "exported", "from_onnx", "from_pytorch",
-    "read_program",
+    "Call", "Division", "ImportedNetwork", "Part", "TorchProgram", "View", "exported", "from_onnx",
+    "from_pytorch", "nodes_that_count", "read_or_divide", "read_program", "reasons",
 ]  # fmt: skip

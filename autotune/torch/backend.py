@@ -10,8 +10,9 @@ from operator import is_, itemgetter
 from typing import Any
 
 from autotune.errors import AutotuneError, GraphError, KernelError
-from autotune.importers import exported, read_program
+from autotune.importers import Division, exported, read_or_divide
 from autotune.torch.compiling import Compiling, compile_lock, device_of
+from autotune.torch.divided import DividedNetwork, told
 from autotune.torch.tensor_network import TensorNetwork
 from autotune.utils.lazy_torch import torch
 
@@ -28,9 +29,9 @@ def backend(
     """Return what runs a graph of dynamo: ``torch.compile(model, backend="autotune")``.
 
     A network is compiled at the first call with each set of shapes. Parameters become constants;
-    when they are written the network is compiled anew, from kernels that are compiled already. A
-    graph with an operator that cannot be imported, that writes its inputs, or that needs gradients
-    runs by torch itself, which is said once in a warning.
+    when they are written the network is compiled anew, from kernels that are compiled already.
+    Operators that cannot be imported run by torch, between networks of the others; so does a whole
+    graph that writes its inputs, or that needs gradients. A warning says so once.
 
     Args:
         graph_module: the graph.
@@ -67,6 +68,7 @@ class Specialised:
         self._known: list[_Network] = []
         # Keys of what torch runs.
         self._refused: list[_Key] = []
+        self._told: set[str] = set()
 
     def __call__(self, *args: Any) -> Any:
         """Run on what dynamo passes."""
@@ -113,6 +115,9 @@ class Specialised:
                 )  # fmt: skip
                 return None
             self._known = [made, *self._known]
+            if made.told and made.told not in self._told:
+                self._told.add(made.told)
+                logger.warning("torch.compile(backend='autotune'): %s", made.told)
             if len(self._known) == _MANY:
                 logger.warning(
                     "torch.compile(backend='autotune'): a graph was compiled for %s sets of "
@@ -226,22 +231,28 @@ class _Network:
         numbers = {i: _Number(each) for i, each in key.numbers.items()}
         places = [i for i in range(len(args)) if i not in static and i not in numbers]
         module = _module(pytorch, graph_module, static, numbers, len(args))
-        with compile_lock():
-            program = read_program(exported(module, [args[i] for i in places]))
-        if program.mutated:
-            raise GraphError(f"it writes {', '.join(sorted(program.mutated))} in place")
         tensors = [
             each for i, each in enumerate(args)
             if isinstance(each, pytorch.Tensor) and i not in numbers
         ]  # fmt: skip
-        where = device_of(tensors[0]) if tensors else device_of(pytorch.empty(0))
-        apart = {str(each.device) for each in tensors if each.device != tensors[0].device}
+        first = tensors[0] if tensors else pytorch.empty(0)
+        where = device_of(first)
+        with compile_lock():
+            program = exported(module, [args[i] for i in places])
+            made = read_or_divide(program, first.device)
+        self.told = ""
+        if isinstance(made, Division):
+            self.told = told(made)
+            self._inputs = places
+            self._run: DividedNetwork | TensorNetwork = DividedNetwork(made, how, where)
+            return
+        if made.mutated:
+            raise GraphError(f"it writes {', '.join(sorted(made.mutated))} in place")
+        apart = {str(each.device) for each in tensors if each.device != first.device}
         if apart:
-            raise GraphError(f"its tensors are on {tensors[0].device} and {', '.join(apart)}")
-        self._inputs = [
-            i for i, each in zip(places, program.inputs, strict=True) if each is not None
-        ]
-        self._run = TensorNetwork(program, partial(how.compile, where=where), where)
+            raise GraphError(f"its tensors are on {first.device} and {', '.join(apart)}")
+        self._inputs = [i for i, each in zip(places, made.inputs, strict=True) if each is not None]
+        self._run = TensorNetwork(made, partial(how.compile, where=where), where)
 
     def __call__(self, args: Sequence[Any]) -> tuple[Any, ...] | None:
         """Return the results; None if parameters were written."""

@@ -190,9 +190,12 @@ class TensorNetwork:
             if each.alias is not None:
                 found.append(self._alias(each.alias))
             elif isinstance(value, Variable):
-                found.append(_copy_of_input(self._numbers[value]))
+                number = self._numbers[value]
+                found.append(_input(number) if each.lent else _copy_of_input(number))
+            elif each.stride is not None:
+                found.append(_copy_with_strides(written[value], each.stride))
             else:
-                found.append(_copy_of(written[value]))
+                found.append((_constantly if each.lent else _copy_of)(written[value]))
         return found
 
     def _alias(self, view: View) -> Make:
@@ -218,6 +221,10 @@ def _constantly(value: object) -> Make:
     return lambda inputs: value
 
 
+def _input(number: int) -> Make:
+    return lambda inputs: inputs[number]
+
+
 def _copy_of_input(number: int) -> Make:
     return lambda inputs: inputs[number].clone()
 
@@ -225,6 +232,12 @@ def _copy_of_input(number: int) -> Make:
 def _copy_of(output: Any) -> Make:
     clone = output.clone
     return lambda inputs: clone()
+
+
+def _copy_with_strides(output: Any, stride: Sequence[int]) -> Make:
+    shape, dtype, where = tuple(output.shape), output.dtype, output.device
+    empty = torch().empty_strided
+    return lambda inputs: empty(shape, stride, dtype=dtype, device=where).copy_(output)
 
 
 def _outputs(program: TorchProgram) -> dict[Value, None]:

@@ -28,3 +28,9 @@ def torch(owner: str = "autotune.torch", error: type[AutotuneError] = KernelErro
     if not hasattr(found, "library") or not hasattr(found.library, "register_autograd"):
         raise error(f"{owner}: expected PyTorch 2.4 or newer, got {found.__version__}")
     return found
+
+
+def flop_counter() -> Any:
+    """Return torch's module that counts the operations of its operators."""
+    torch()
+    return importlib.import_module("torch.utils.flop_counter")

@@ -1,7 +1,17 @@
 """Reads models of PyTorch: modules, TorchScript and exported programs."""
 
 from autotune.importers.pytorch.call import Call
+from autotune.importers.pytorch.division import (
+    Division,
+    Part,
+    nodes_that_count,
+    read_or_divide,
+    reasons,
+)
 from autotune.importers.pytorch.importer import TorchProgram, View, from_pytorch, read_program
 from autotune.importers.pytorch.program import exported
 
-__all__ = ["Call", "TorchProgram", "View", "exported", "from_pytorch", "read_program"]
+__all__ = [
+    "Call", "Division", "Part", "TorchProgram", "View", "exported", "from_pytorch",
+    "nodes_that_count", "read_or_divide", "read_program", "reasons",
+]  # fmt: skip

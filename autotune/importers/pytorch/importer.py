@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autotune.errors import GraphError
-from autotune.graph import Constant, Graph, Value, Variable
+from autotune.graph import Constant, Graph, TensorType, Value, Variable
 from autotune.importers.imported import ImportedNetwork
 from autotune.importers.pytorch.call import Converter
 from autotune.importers.pytorch.program import exported
@@ -69,11 +69,15 @@ class Output:
         number: of the graph's output; None where it is no tensor.
         value: what it is where it is no tensor.
         alias: where it lies, if it is a view of an input or of a parameter.
+        lent: whether it may lie in memory that is written over at the next run.
+        stride: the strides that it must have; None if it may be contiguous.
     """
 
     number: int | None
     value: object = None
     alias: View | None = None
+    lent: bool = False
+    stride: tuple[int, ...] | None = None
 
 
 def from_pytorch(
@@ -147,23 +151,23 @@ def read_program(
                 "input_names", input_names, "a list of names"
             )
         )
-    return _Reader(program, keep_params, names, own or {}).read()
+    return Reader(program, Translation(own or {}), keep_params, names).read()
 
 
-class _Reader:
-    """The reading of one exported program."""
+class Reader:
+    """The reading of one exported program by a translation, which has the values afterwards."""
 
     def __init__(
         self,
         program: Any,
-        keep_params: bool,
-        names: list[str] | None,
-        own: Mapping[str, Converter],
+        translation: Translation,
+        keep_params: bool = False,
+        names: list[str] | None = None,
     ) -> None:
         self.program = program
         self.keep_params = keep_params
         self.names = names
-        self.translation = Translation(own)
+        self.translation = translation
         self.inputs: list[Variable | None] = []
         self.params: list[Variable] = []
         # Storages of inputs and parameters, as torch traced them.
@@ -172,6 +176,11 @@ class _Reader:
 
     def read(self) -> TorchProgram:
         """Translate all of it."""
+        self.translate()
+        return self.finished()
+
+    def translate(self) -> None:
+        """Translate the calls."""
         nodes = list(self.program.graph.nodes)
         places = {node.name: node for node in nodes if node.op == "placeholder"}
         for spec in self.program.graph_signature.input_specs:
@@ -182,7 +191,6 @@ class _Reader:
                 "inputs that are tensors"
             )
         self.translation.run(nodes)
-        return self._finished({node.name: node for node in nodes})
 
     def _input(self, spec: Any, places: Mapping[str, Any]) -> None:
         kind, node = spec.kind.name, places.get(getattr(spec.arg, "name", ""))
@@ -194,7 +202,11 @@ class _Reader:
                 self.inputs.append(None)
                 self.translation.known[node] = empty_like(node.meta["val"])
                 return
-            variable = Variable(type_of(node.meta["val"]), self._name(node.name))
+            type_ = self._type(node, node.meta["val"])
+            if type_ is None:
+                self.inputs.append(None)
+                return
+            variable = Variable(type_, self._name(node.name))
             self.inputs.append(variable)
             self.translation.values[node] = variable
             self.storages[_storage(node)] = variable, node.meta["val"]
@@ -217,13 +229,28 @@ class _Reader:
         floats = str(tensor.dtype).startswith(("torch.float", "torch.bfloat"))
         if not floats or kind == _CONSTANT or is_empty(tensor):
             self.translation.known[node] = tensor.detach().cpu()
-        elif self.keep_params:
-            self.params.append(Variable(type_of(tensor), name))
+            return
+        type_ = self._type(node, tensor)
+        if type_ is None:
+            return
+        if self.keep_params:
+            self.params.append(Variable(type_, name))
             self.translation.values[node] = self.params[-1]
         else:
-            self.translation.values[node] = Constant(type_of(tensor), _reader_of(tensor), name)
+            self.translation.values[node] = Constant(type_, _reader_of(tensor), name)
 
-    def _finished(self, nodes: Mapping[str, Any]) -> TorchProgram:
+    def _type(self, node: Any, tensor: Any) -> TensorType | None:
+        """Return the type of a tensor; None where the translation goes on without it."""
+        try:
+            return type_of(tensor)
+        except GraphError as error:
+            if not self.translation.goes_on_without(node, str(error)):
+                raise
+            return None
+
+    def finished(self) -> TorchProgram:
+        """Return the program, of which all calls are translated."""
+        nodes = {node.name: node for node in self.program.graph.nodes}
         outputs: list[Value] = []
         results: list[Output] = []
         mutated: dict[str, int] = {}

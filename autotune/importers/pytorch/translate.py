@@ -72,6 +72,10 @@ class Translation:
                 f"PyTorch: these operators cannot be imported (how often each is called): {listed}"
             )
 
+    def goes_on_without(self, node: Any, reason: str) -> bool:
+        """Return whether the translation goes on without a tensor that no graph can have."""
+        return False
+
     def value(self, node: Any) -> Value:
         """Return the value of a node; numbers that are known become a constant."""
         if node not in self.values:
@@ -88,7 +92,7 @@ class Translation:
         name = str(node.target)
         if node.target is operator.getitem:
             self._part(node)
-        elif _short(name).startswith(_CHECKS):
+        elif is_check(node):
             self.values[node] = None
         elif is_empty(node.meta.get("val")):
             self.known[node] = empty_like(node.meta["val"])
@@ -165,6 +169,11 @@ class Translation:
             if value is not None:
                 _check(call, value, kind)
         return made if isinstance(made, Value) else several
+
+
+def is_check(node: Any) -> bool:
+    """Return whether nobody reads the result of a call."""
+    return _short(str(node.target)).startswith(_CHECKS)
 
 
 def _short(name: str) -> str:
