@@ -10,6 +10,7 @@ from autotune.importers.pytorch import (
     View,
     exported,
     from_pytorch,
+    has_turn,
     nodes_that_count,
     read_or_divide,
     read_program,
@@ -18,5 +19,5 @@ from autotune.importers.pytorch import (
 
 __all__ = [
     "Call", "Division", "ImportedNetwork", "Part", "TorchProgram", "View", "exported", "from_onnx",
-    "from_pytorch", "nodes_that_count", "read_or_divide", "read_program", "reasons",
+    "from_pytorch", "has_turn", "nodes_that_count", "read_or_divide", "read_program", "reasons",
 ]  # fmt: skip

@@ -8,10 +8,11 @@ from dataclasses import replace
 from functools import partial
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
+from itertools import pairwise
 from operator import attrgetter, getitem
 from typing import Any
 
-from autotune.importers import Division, Part, nodes_that_count, reasons
+from autotune.importers import Division, Part, has_turn, nodes_that_count, reasons
 from autotune.runtime.device import Device
 from autotune.torch.compiling import Compiling
 from autotune.torch.tensor_network import TensorNetwork
@@ -108,7 +109,7 @@ def _joined(pytorch: Any, division: Division, networks: Sequence[TensorNetwork])
 def _in_order(division: Division) -> list[Any]:
     """Return parts, and the nodes that torch runs, each behind what it reads.
 
-    Nodes keep their order as far as possible, as do the random numbers that they draw.
+    Nodes keep their order as far as possible, and always where their turn matters.
     """
     nodes = nodes_that_count(division.program.graph.nodes)
     unit_of = {node: part for part in division.parts for node in part.outputs}
@@ -118,6 +119,9 @@ def _in_order(division: Division) -> list[Any]:
         node for node in nodes if node.op in ("placeholder", "output") or node in division.left
     ]
     sorter: TopologicalSorter[Any] = TopologicalSorter()
+    turns = [node for node in nodes if node in division.left and has_turn(node)]
+    for earlier, later in pairwise(turns):
+        sorter.add(later, earlier)
     ahead, seen = [*ends], {*ends}
     while ahead:
         unit = ahead.pop()

@@ -371,3 +371,62 @@ def test_what_passes_between_parts_and_torch_is_not_copied():
     inner, outer = (each.program.results for each in made.parts)
     assert [(each.lent, each.stride) for each in inner] == [(True, None)]
     assert [(each.lent, each.stride) for each in outer] == [(False, None)]
+
+
+drawn = []
+
+
+@torch.library.custom_op("divided::drawn", mutates_args=())
+def draw(size: int) -> torch.Tensor:
+    """Return other numbers at each call, without saying so; it reads no tensor."""
+    drawn.append(size)
+    return torch.rand(size)
+
+
+@draw.register_fake
+def _(size):
+    return torch.empty(size)
+
+
+def steps(x):
+    return torch.sin(torch.tanh(torch.sin(x * 1.5) + 1))
+
+
+ORDERED = {
+    "of_torch": lambda: torch.rand(16),
+    "of_a_library": lambda: torch.ops.divided.drawn(16),
+}
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_calls_whose_turn_matters_keep_it_though_a_part_waits_for_a_later_one(name):
+    rand = ORDERED[name]
+
+    def model(x):
+        after_a_part = steps(torch.ops.divided.turned(x)) * rand()
+        # Without an order it would run first, for the part that the one above reads.
+        return after_a_part, steps(rand() * x), steps(after_a_part)
+
+    x = torch.randn(16, 16)
+    fast = by_dynamo(model)
+    with torch.no_grad():
+        for seed in range(3):
+            torch.manual_seed(seed)
+            got = fast(x)
+            torch.manual_seed(seed)
+            for a, b in zip(got, model(x), strict=True):
+                same(a, b)
+
+
+@pytest.mark.parametrize("last", [torch.sin, torch.ops.divided.turned], ids=["whole", "divided"])
+def test_an_operator_of_a_library_without_inputs_runs_at_each_call(last):
+    def model(x):
+        return last(steps(x + torch.ops.divided.drawn(16)))
+
+    fast, x = by_dynamo(model), torch.randn(16, 16)
+    with torch.no_grad():
+        fast(x)
+        drawn.clear()
+        first, second = fast(x), fast(x)
+    assert drawn == [16, 16]
+    assert not torch.equal(first, second)

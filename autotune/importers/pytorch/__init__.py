@@ -9,9 +9,10 @@ from autotune.importers.pytorch.division import (
     reasons,
 )
 from autotune.importers.pytorch.importer import TorchProgram, View, from_pytorch, read_program
+from autotune.importers.pytorch.nodes import has_turn
 from autotune.importers.pytorch.program import exported
 
 __all__ = [
     "Call", "Division", "Part", "TorchProgram", "View", "exported", "from_pytorch",
-    "nodes_that_count", "read_or_divide", "read_program", "reasons",
+    "has_turn", "nodes_that_count", "read_or_divide", "read_program", "reasons",
 ]  # fmt: skip

@@ -3,7 +3,8 @@
 A program is a sequence of levels. Those calls of a level that can be translated are a part, which
 reads what torch computed at lower levels; behind it torch runs the level's other calls. So no part
 can wait for itself, and there are as many parts as there are turns between torch and parts on the
-longest way through the program.
+longest way through the program. Random numbers and effects keep their order: no such call is at a
+lower level than the one before it.
 
 What costs nothing belongs to no side: views, what follows from the shapes, and what follows from
 parameters alone. Each side that needs it has its own.
@@ -20,6 +21,7 @@ from typing import Any
 from autotune.errors import GraphError
 from autotune.graph import Constant, Graph, Variable
 from autotune.importers.pytorch.importer import Output, Reader, TorchProgram
+from autotune.importers.pytorch.nodes import has_turn
 from autotune.importers.pytorch.survey import Survey
 from autotune.importers.pytorch.tensors import is_empty, type_of
 from autotune.importers.pytorch.translate import Translation, is_check
@@ -138,6 +140,7 @@ class _Divider:
         self.free: set[Any] = set()
         self.level: dict[Any, tuple[int, int]] = {}
         self.members: dict[int, list[Any]] = {}
+        self._turn = 0  # the level of the last call whose turn matters
 
     def divided(self) -> Division:
         """Return the division.
@@ -171,6 +174,8 @@ class _Divider:
             return
         whole = node.args[0] if node.target is getitem else None
         if node in self.left:
+            if has_turn(node):
+                self._turn = torchs = max(torchs, self._turn)
             self.level[node] = torchs + 1, torchs
         elif whole in self.free or (whole is None and self._is_free(node)):
             self.free.add(node)

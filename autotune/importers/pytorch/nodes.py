@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from autotune.errors import GraphError
 from autotune.graph import TensorType
 from autotune.importers.pytorch.tensors import type_of
+from autotune.utils.lazy_torch import torch
 
 
 def mapped(given: Any, of_node: Callable[[Any], Any]) -> Any:
@@ -48,3 +50,13 @@ def origin_of(node: Any) -> str:
     stack = node.meta.get("nn_module_stack") or {}
     places = [str(place) for place, _ in stack.values() if place]
     return places[-1].removeprefix("L['self'].") if places else str(node.name)
+
+
+def has_turn(node: Any) -> bool:
+    """Return whether it matters when, and how often, a call runs.
+
+    It does for random numbers, and for operators of other libraries, which may have effects.
+    """
+    random = torch("importers", GraphError).Tag.nondeterministic_seeded
+    library = getattr(node.target, "namespace", "aten")  # arithmetic of sizes has none
+    return random in getattr(node.target, "tags", ()) or library not in ("aten", "prims")

@@ -13,7 +13,7 @@ from autotune.graph import Constant, TensorType, Value
 from autotune.importers.pytorch import converters
 from autotune.importers.pytorch.call import Call, Converter, converter_of
 from autotune.importers.pytorch.movement import moved, only_moves
-from autotune.importers.pytorch.nodes import in_order, mapped, origin_of, types_of
+from autotune.importers.pytorch.nodes import has_turn, in_order, mapped, origin_of, types_of
 from autotune.importers.pytorch.tensors import empty_like, is_empty, numbers_of, type_of
 from autotune.utils.lazy_torch import torch
 
@@ -94,6 +94,8 @@ class Translation:
             self._part(node)
         elif is_check(node):
             self.values[node] = None
+        elif has_turn(node):
+            self._translate(node)
         elif is_empty(node.meta.get("val")):
             self.known[node] = empty_like(node.meta["val"])
         elif _short(name) in _OF_TYPE or all(each in self.known for each in node.all_input_nodes):
@@ -120,11 +122,7 @@ class Translation:
             self.missing[f"{whole.target}, its result {number}"] += 1
 
     def _compute(self, node: Any) -> None:
-        """Let torch compute what is known while importing; random numbers are not."""
-        random = torch("importers", GraphError).Tag.nondeterministic_seeded
-        if random in getattr(node.target, "tags", ()):  # arithmetic of sizes has none
-            self._miss(node)
-            return
+        """Let torch compute what is known while importing."""
         if _short(str(node.target)) in _OF_TYPE:
             like = node.args[0].meta["val"]
             made = torch("importers", GraphError).empty(tuple(like.shape), dtype=like.dtype)
