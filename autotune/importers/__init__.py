@@ -5,6 +5,7 @@ from autotune.importers.onnx import from_onnx
 from autotune.importers.pytorch import (
     Call,
     Division,
+    Output,
     Part,
     TorchProgram,
     View,
@@ -18,6 +19,7 @@ from autotune.importers.pytorch import (
 )
 
 __all__ = [
-    "Call", "Division", "ImportedNetwork", "Part", "TorchProgram", "View", "exported", "from_onnx",
-    "from_pytorch", "has_turn", "nodes_that_count", "read_or_divide", "read_program", "reasons",
+    "Call", "Division", "ImportedNetwork", "Output", "Part", "TorchProgram", "View", "exported",
+    "from_onnx", "from_pytorch", "has_turn", "nodes_that_count", "read_or_divide",
+    "read_program", "reasons",
 ]  # fmt: skip

@@ -33,18 +33,21 @@ class DividedNetwork:
 
     def __init__(self, division: Division, how: Compiling, where: Device) -> None:
         count = sum(len(each.calls) for each in division.parts)
-        networks = []
+        self._networks: list[TensorNetwork] = []
         for part in division.parts:
             share = replace(how, tune=how.tune * len(part.calls) / count)
             compiled = partial(share.compile, where=where)
-            networks.append(TensorNetwork(part.program, compiled, where))
+            self._networks.append(TensorNetwork(part.program, compiled, where))
         self._lock = threading.Lock()
-        self._run = _joined(torch(), division, networks)
+        self._run = _joined(torch(), division, self._networks)
         self._tensors = _given(division)
         self._below_autocast = torch()._C._DisableAutocast
 
     def __call__(self, inputs: Sequence[Any]) -> tuple[Any, ...] | None:
         """Run on the program's inputs; None if parameters were written, as a `TensorNetwork`."""
+        # No call of torch is to run twice, so this is asked before the first one.
+        if any(each.is_outdated for each in self._networks):
+            return None
         left = iter(inputs)
         # Casts are calls of the program already.
         with self._lock, self._below_autocast():

@@ -8,7 +8,7 @@ from typing import Any
 
 from autotune.errors import GraphError, KernelError
 from autotune.graph import Constant, Graph, Value, Variable
-from autotune.importers import TorchProgram, View
+from autotune.importers import Output, TorchProgram, View
 from autotune.network import CompiledNetwork, InstanceMemory, NetworkInstance
 from autotune.runtime.arrays.array import NDArray, array
 from autotune.runtime.arrays.memory import Block
@@ -67,6 +67,11 @@ class TensorNetwork:
         self._handle = -1
         ask = getattr(pytorch._C, "_cuda_getCurrentRawStream", None)
         self._current = ask or (lambda index: pytorch.cuda.current_stream(index).cuda_stream)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether parameters were written since they became constants."""
+        return self._versions.changed
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any] | None:
         """Run on tensors on the network's device; return new tensors.
@@ -190,8 +195,7 @@ class TensorNetwork:
             if each.alias is not None:
                 found.append(self._alias(each.alias))
             elif isinstance(value, Variable):
-                number = self._numbers[value]
-                found.append(_input(number) if each.lent else _copy_of_input(number))
+                found.append(_same(self._numbers[value], each))
             elif each.stride is not None:
                 found.append(_copy_with_strides(written[value], each.stride))
             else:
@@ -209,10 +213,7 @@ class TensorNetwork:
     def _seen(self, tensor: Any, view: View) -> Any:
         """Return a view of a tensor; of a copy, if it does not lie as the example did."""
         if tensor.stride() != view.of_stride:
-            copy = self._torch.empty_strided(
-                tuple(tensor.shape), view.of_stride, dtype=tensor.dtype, device=tensor.device
-            )
-            tensor = copy.copy_(tensor.detach())
+            tensor = _with_strides(tensor, view.of_stride)
         offset = tensor.storage_offset() + view.offset
         return tensor.as_strided(view.size, view.stride, offset)
 
@@ -221,12 +222,17 @@ def _constantly(value: object) -> Make:
     return lambda inputs: value
 
 
-def _input(number: int) -> Make:
-    return lambda inputs: inputs[number]
+def _same(number: int, output: Output) -> Make:
+    """Return what makes a result that has the elements of an input."""
 
+    def make(inputs: Sequence[Any]) -> Any:
+        given = inputs[number]
+        stride = output.stride or given.stride()
+        if output.lent and given.stride() == stride:
+            return given
+        return _with_strides(given, stride)
 
-def _copy_of_input(number: int) -> Make:
-    return lambda inputs: inputs[number].clone()
+    return make
 
 
 def _copy_of(output: Any) -> Make:
@@ -235,9 +241,14 @@ def _copy_of(output: Any) -> Make:
 
 
 def _copy_with_strides(output: Any, stride: Sequence[int]) -> Make:
-    shape, dtype, where = tuple(output.shape), output.dtype, output.device
-    empty = torch().empty_strided
-    return lambda inputs: empty(shape, stride, dtype=dtype, device=where).copy_(output)
+    return lambda inputs: _with_strides(output, stride)
+
+
+def _with_strides(tensor: Any, stride: Sequence[int]) -> Any:
+    made = torch().empty_strided(
+        tuple(tensor.shape), stride, dtype=tensor.dtype, device=tensor.device
+    )
+    return made.copy_(tensor.detach())
 
 
 def _outputs(program: TorchProgram) -> dict[Value, None]:

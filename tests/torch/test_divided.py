@@ -430,3 +430,31 @@ def test_an_operator_of_a_library_without_inputs_runs_at_each_call(last):
         first, second = fast(x), fast(x)
     assert drawn == [16, 16]
     assert not torch.equal(first, second)
+
+
+def test_torch_runs_nothing_twice_when_parameters_were_written():
+    model = Between(lambda x: x + torch.ops.divided.drawn(16)).eval()
+    fast, x = by_dynamo(model), torch.randn(4, 16)
+    with torch.no_grad():
+        fast(x)
+        model.second.up.weight.mul_(2)
+        torch.manual_seed(3)
+        want = model(x)
+        torch.manual_seed(3)
+        drawn.clear()
+        same(fast(x), want)
+    assert drawn == [16]
+
+
+def test_a_contiguous_copy_of_an_input_is_contiguous_for_torch_and_the_caller():
+    def model(x):
+        copy = x.contiguous()
+        seen = torch.ops.divided.strides(x.contiguous()).sum()
+        return copy, torch.ops.divided.turned(steps(x) + seen)
+
+    x = torch.randn(16, 16).t()
+    fast = by_dynamo(model)
+    with torch.no_grad():
+        for got, want in zip(fast(x), model(x), strict=True):
+            same(got, want)
+            assert got.stride() == want.stride()

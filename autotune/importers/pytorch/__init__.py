@@ -8,11 +8,17 @@ from autotune.importers.pytorch.division import (
     read_or_divide,
     reasons,
 )
-from autotune.importers.pytorch.importer import TorchProgram, View, from_pytorch, read_program
+from autotune.importers.pytorch.importer import (
+    Output,
+    TorchProgram,
+    View,
+    from_pytorch,
+    read_program,
+)
 from autotune.importers.pytorch.nodes import has_turn
 from autotune.importers.pytorch.program import exported
 
 __all__ = [
-    "Call", "Division", "Part", "TorchProgram", "View", "exported", "from_pytorch",
+    "Call", "Division", "Output", "Part", "TorchProgram", "View", "exported", "from_pytorch",
     "has_turn", "nodes_that_count", "read_or_divide", "read_program", "reasons",
 ]  # fmt: skip

@@ -269,14 +269,17 @@ class _Draft:
             escaped: memory of what the whole program returns.
         """
         outputs = [each for each in self.members if each in wanted]
+        values = [self._translation.value(each) for each in outputs]
         results = []
         for number, node in enumerate(outputs):
             made = node.meta["val"]
-            stride = None if made.is_contiguous() else tuple(map(int, made.stride()))
+            # What is contiguous comes so of a kernel, but an input may lie otherwise.
+            is_plain = made.is_contiguous() and not isinstance(values[number], Variable)
+            stride = None if is_plain else tuple(map(int, made.stride()))
             lent = not any(each in escaped for each in _memory(node))
             results.append(Output(number, lent=lent, stride=stride))
         variables = tuple(self._variables.values())
-        graph = Graph(variables, tuple(self._translation.value(each) for each in outputs))
+        graph = Graph(variables, tuple(values))
         program = TorchProgram(graph, variables, self._tensors, tuple(results))
         return Part(program, self.calls, tuple(self.reads), tuple(outputs))
 
