@@ -458,3 +458,14 @@ def test_a_contiguous_copy_of_an_input_is_contiguous_for_torch_and_the_caller():
         for got, want in zip(fast(x), model(x), strict=True):
             same(got, want)
             assert got.stride() == want.stride()
+
+
+def test_a_graph_with_effects_that_torch_orders_by_tokens_runs_by_torch(caplog):
+    def model(x):
+        return steps(torch.linalg.inv(steps(x) + 9 * torch.eye(16)))  # which checks for errors
+
+    x = torch.randn(16, 16)
+    with torch.no_grad(), caplog.at_level(logging.WARNING, "autotune"):
+        same(by_dynamo(model)(x), model(x))
+    (told,) = messages(caplog)
+    assert "torch runs a graph: it has operators whose effects torch keeps in order" in told

@@ -90,6 +90,8 @@ def read_or_divide(program: Any, device: object) -> TorchProgram | Division:
         return reader.finished()
     survey.refused.update((node, f"on another device than {device}") for node in elsewhere)
     signature = program.graph_signature
+    if any(each.kind.name == "TOKEN" for each in signature.output_specs):
+        raise GraphError("it has operators whose effects torch keeps in order by tokens")
     written = [str(each.target) for each in signature.output_specs if _writes(each)]
     if written:
         raise GraphError(f"it writes {', '.join(sorted(written))} in place")
