@@ -19,6 +19,7 @@ from ..convolutions import conv2d_halo
 from . import gemm_mma, gemm_skinny, gemm_tma, gemm_wgmma
 from .gemm_shape import HALVES, Product
 from .gemm_tma_form import FORMS
+from .gemm_tma_tiling import in_registers
 
 
 class Family(Protocol):
@@ -183,7 +184,7 @@ def _swapped(shape: Product) -> int | None:
     """
     if shape.transpose_a and shape.m < FULL_ROWS:
         short = shape.k <= LONGEST_SWAPPED and shape.batch == 1
-        return int(shape.m <= FEW_SWAPPED and short)
+        return int(shape.m <= FEW_SWAPPED and short and in_registers(shape))
     other = shape.n * shape.k
     far = other * gemm_skinny.ITEM_BYTES > gemm_skinny.NEAR_BYTES
     near = other >= gemm_skinny.LEAST and shape.k <= gemm_skinny.SHORT_SUM

@@ -276,10 +276,11 @@ def test_the_untuned_choice_of_tiny_products_is_in_their_space(sizes):
         (Gemm(64, 256, 99456, "float16", 1, False, True), False),
         (Gemm(8, 816, 576, "bfloat16", 1, True), True),
         (Gemm(40, 768, 720, "bfloat16", 1, True), False),
+        (Gemm(8, 816, 576, "float16", 1, True, epilogue=Epilogue(affine=True)), False),
     ],
     ids=[
         "far", "near", "left-across", "left-across-nn", "few-columns", "short-left-across",
-        "more-rows-across",
+        "more-rows-across", "scaled-left-across",
     ],
 )  # fmt: skip
 def test_few_rows_swap_operands_untuned_where_that_loads_less(shape, swapped):
