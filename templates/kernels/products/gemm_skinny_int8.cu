@@ -74,7 +74,7 @@ __device__ __forceinline__ void load_along_k(
     unsigned (&to)[LENGTH / 4], const signed char* from, int row, int start, int k, bool exists, unsigned rest) {
   if (K_UNALIGNED) {
     constexpr size_t SIZE = static_cast<size_t>(ROWS_OF) * K;
-    load_unaligned<SIZE, K>(to, {from, k, start, exists, row == ROWS_OF - 1}, rest);
+    load_unaligned<SIZE, K>(to, {from, k, start, exists, is_last(K, row, ROWS_OF)}, rest);
     if (MASKED && k + LENGTH > K) mask_from_end(to, k);
     return;
   }
@@ -97,7 +97,7 @@ __device__ __forceinline__ void load_across(
     const signed char* const row = from + static_cast<size_t>(i) * ROW;
     if (ROW % 4 > 0) {
       constexpr size_t SIZE = static_cast<size_t>(ROW) * ROWS_K;
-      load_unaligned<SIZE, ROW>(to[i], {row, column, i * (ROW % 4) % 4, here, k + i == ROWS_K - 1}, rest);
+      load_unaligned<SIZE, ROW>(to[i], {row, column, i * (ROW % 4) % 4, here, is_last(ROW, k + i, ROWS_K)}, rest);
     } else {
       load_words(to[i], row, here);
     }

@@ -10,13 +10,18 @@ __device__ __forceinline__ unsigned last_integers(const signed char* array) {
   return rest;
 }
 
+// Whether words of a row may reach beyond the array: of the rows of an array, those of one integer share its last word.
+__device__ __forceinline__ constexpr bool is_last(int length, int row, int rows) {
+  return length > 1 ? row == rows - 1 : row >= rows / 4 * 4;
+}
+
 // A place of a row in memory.
 struct Place {
   const signed char* at;
   int index;    // in the row
   int start;    // bytes behind a multiple of 4
   bool exists;  // else zeros are loaded
-  bool last;    // whether it is the array's last row
+  bool last;    // whether it is the array's last row, or shares its last word
 };
 
 // Loads WORDS words of a row of LENGTH; of those that reach beyond it the rest is not defined. `rest` is what

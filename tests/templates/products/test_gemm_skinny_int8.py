@@ -45,6 +45,9 @@ PRODUCTS = {
         Gemm(5, 33, 70, "int8", transpose_a=True, transpose_b=True), {"split": 16},
     ),
     "rows of a alone": (Gemm(6, 20, 201, "int8"), {}),
+    "one row as [k, m]": (Gemm(1, 20, 123, "int8", transpose_a=True), {}),
+    "one column as [k, n]": (Gemm(5, 1, 123, "int8"), {}),
+    "sums of one product, b as [n, k]": (Gemm(5, 71, 1, "int8", transpose_b=True), {}),
     "one product": (Gemm(1, 1, 1, "int8"), {}),
     "one product, both across": (Gemm(1, 1, 1, "int8", 1, True, True), {}),
 }  # fmt: skip
