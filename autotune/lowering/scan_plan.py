@@ -12,6 +12,7 @@ from autotune.lowering.bodies import BodySimplifier, reads_of
 from autotune.lowering.extents import Extent, as_extent
 from autotune.lowering.plan import Body, Plan, StagePlan, Thread
 from autotune.lowering.regions import Region
+from autotune.te.scan_reads import certain_reads
 from autotune.te.stage import Stage
 from autotune.te.tensor import PlaceholderOp, ScanOp, Tensor
 
@@ -67,8 +68,9 @@ def check_steps(plan: Plan, simplifier: BodySimplifier) -> None:
     """Raise if a step reads a row of a state that has not been computed by then.
 
     Where the distance of a row from the present one varies, some steps may read it under a
-    condition: it is refused if no step can.
+    condition: it is refused if no step can. So may steps that have one so far before.
     """
+    _check_updates(plan, simplifier)
     for scan, state, reader, load in _reads_of_states(plan, simplifier):
         op, name = scan.stage.op, reader.stage.op.name
         assert isinstance(op, ScanOp)
@@ -81,7 +83,8 @@ def check_steps(plan: Plan, simplifier: BodySimplifier) -> None:
         distance = simplifier.sub(simplifier.form_of(load.indices[0]), row)
         first = op.init[0].shape[0]
         assert isinstance(first, int)
-        if not distance.terms and not -first <= distance.const < 0:
+        early = not distance.terms and distance.const < -first and _is_certain(reader.body, load)
+        if early or (not distance.terms and distance.const >= 0):
             raise LoweringError(
                 f"{op.name}: {name} reads {state.name}[t {distance.const:+d}, ...] at step t, "
                 f"which is {_why_no_row(distance.const, first, op.init[0].name)}"
@@ -92,6 +95,33 @@ def check_steps(plan: Plan, simplifier: BodySimplifier) -> None:
                 "computed by then at any step; a step reads rows before its own, such as t - 1"
             )
     _check_pipelines(plan, simplifier)
+
+
+def _is_certain(body: Body, load: ProducerLoad) -> bool:
+    return body.condition is None and any(load is one for one in certain_reads(body.values))
+
+
+def _check_updates(plan: Plan, simplifier: BodySimplifier) -> None:
+    """Raise if a step reads an update at another row than its own, which it has not computed."""
+    for scan in plan.stages.values():
+        op = scan.stage.op
+        if not isinstance(op, ScanOp):
+            continue
+        row = simplifier.add(scan.regions[0].low, scan.values[op.scan_axis])
+        for reader in plan.stages.values():
+            if not scan.values[op.scan_axis].vars <= reader.outside:
+                continue
+            for load in reads_of(reader.body):
+                at = next((n for n, t in enumerate(op.update) if t == load.tensor), None)
+                if at is None:
+                    continue
+                distance = simplifier.sub(simplifier.form_of(load.indices[0]), row)
+                if distance.terms or distance.const:
+                    raise LoweringError(
+                        f"{op.name}: {reader.stage.op.name} reads row {load.indices[0]} of "
+                        f"{load.tensor.name}, an update, of which each step has its own row "
+                        f"alone; read rows before by the state {op.state_placeholder[at].name}"
+                    )
 
 
 def _check_pipelines(plan: Plan, simplifier: BodySimplifier) -> None:

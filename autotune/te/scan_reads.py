@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from autotune.errors import ExpressionError
-from autotune.ir import Conditional, IntImm, Node, ProducerLoad, Reduce, reads_in
+from autotune.ir import Conditional, Expr, IntImm, Node, ProducerLoad, Reduce, Var, reads_in
 from autotune.ir.visitor import Visitor, substitute
 from autotune.te.location import user_line
 from autotune.te.tensor import ComputeOp, Tensor
@@ -61,12 +61,8 @@ def check_rows(
         first = next(iter(inits.values())).shape[0]
         assert isinstance(first, int)
         for step in _steps(first, op.outputs[0].shape[0]):
-            reads = _CertainReads()
-            for value in values:
-                reads.visit(
-                    substitute(value, {op.axis[0].var: IntImm(step, op.axis[0].var.dtype)})
-                )
-            for load in reads.found:
+            at: dict[Var, Expr] = {op.axis[0].var: IntImm(step, op.axis[0].var.dtype)}
+            for load in certain_reads(substitute(value, at) for value in values):
                 row = load.indices[0] if load.tensor in inits else None
                 if isinstance(row, IntImm) and not 0 <= row.value < step:
                     raise ExpressionError(
@@ -99,9 +95,15 @@ def _why(row: int, step: int, first: int, init: str) -> str:
     )
 
 
-class _CertainReads(Visitor):
-    """Collects the reads that no condition may leave out."""
+def certain_reads(values: Iterable[Node]) -> list[ProducerLoad]:
+    """Return the reads that no condition may leave out."""
+    reads = _CertainReads()
+    for value in values:
+        reads.visit(value)
+    return reads.found
 
+
+class _CertainReads(Visitor):
     def __init__(self) -> None:
         self.found: list[ProducerLoad] = []
 

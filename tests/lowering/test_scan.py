@@ -159,6 +159,40 @@ def test_a_row_that_is_read_by_another_axis_than_the_first_has_to_be_there(dista
         lower(te.create_schedule(y.op), [x, y])
 
 
+@pytest.mark.parametrize("target", ["c", "cuda -emulate"])
+def test_steps_that_have_no_row_so_far_before_may_leave_it_out_by_a_condition(target):
+    x, state = te.placeholder((9, 8), name="X"), te.placeholder((9, 8), name="S")
+    first = te.compute((1, 8), lambda t, i: x[t, i], name="first")
+    step = te.compute(
+        (9, 8),
+        lambda t, i: te.if_then_else(te.all(t >= 3, i > 0), state[t - 3, i] * 0.5, x[t, i]),
+        name="step",
+    )
+    y = te.scan(first, step, state, inputs=[x], name="Y")
+    s = te.create_schedule(y.op)
+    for each in (first, step) if target != "c" else ():
+        bind(s[each], tx=each.op.axis[1])
+    check(s, [x], [y], target)
+
+
+def test_an_update_is_read_at_the_row_of_the_step_alone():
+    x = te.placeholder((5, 8), name="X")
+    states = [te.placeholder((5, 8), name=name) for name in ("S", "T")]
+    firsts = [te.compute((1, 8), lambda t, i: x[t, i]) for _ in states]
+    step = te.compute((5, 8), lambda t, i: states[0][t - 1, i] + x[t, i], name="step")
+    for distance in (0, 1):
+        other = te.compute(
+            (5, 8), lambda t, i, d=distance: states[1][t - 1, i] + step[t - d, i], name="other"
+        )
+        made = te.scan(firsts, [step, other], states, name="Y")
+        s = te.create_schedule([each.op for each in made])
+        if not distance:
+            check(s, [x], made, "c")
+    why = "other reads row .* of step, an update, .* read rows before by the state S"
+    with pytest.raises(LoweringError, match=why):
+        lower(s, [x, *made])
+
+
 def test_what_reads_a_state_stays_in_the_loop_over_rows():
     x, _, half, _, y = two_rows_back()
     s = te.create_schedule(y.op)
