@@ -128,6 +128,11 @@ def test_bytes_delivered_in_a_phase_are_seen_by_those_who_wait_for_it():
     script(1, f"if (lane == 0) {{ {copy}; }}", READ)
 
 
+def test_an_mbarrier_may_be_initialised_again_any_number_of_times():
+    again = "if (lane == 0) mbarrier_init(bar, 32); __syncwarp(); mbarrier_arrive(bar)"
+    script(32, f"for (int n = 0; n < 600; ++n) {{ {again}; mbarrier_wait(bar, 0); }}", "")
+
+
 def deadlock(*args, **options):
     with pytest.raises(DeviceError, match="deadlock in block") as error:
         script(*args, **options)

@@ -39,12 +39,15 @@ EMULATOR_OWN void mbarrier_init(void* at, int arrivals, const char* file = __bui
   if (arrivals < 1 || arrivals >= 1 << 20)
     fail(EMULATOR_THREAD " initialises an mbarrier with %d arrivals in %s:%d; expected 1 to %d",
          EMULATOR_WHERE(current), arrivals, file, line, (1 << 20) - 1);
-  if (mbarrier_count == most_mbarriers)
+  int number = 0;  // that of the one which was here before, if any
+  while (number < mbarrier_count && mbarriers[number].at != at) ++number;
+  if (number == most_mbarriers)
     fail(EMULATOR_THREAD " initialises an mbarrier in %s:%d after %d others; the emulator has no "
          "more",
          EMULATOR_WHERE(current), file, line, most_mbarriers);
-  *static_cast<Mbarrier*>(at) = {static_cast<uint32_t>(mbarrier_count), mbarrier_mark};
-  mbarriers[mbarrier_count++] = {at, file, line, arrivals, arrivals, 0, 0, {}, {}};
+  if (number == mbarrier_count) ++mbarrier_count;
+  *static_cast<Mbarrier*>(at) = {static_cast<uint32_t>(number), mbarrier_mark};
+  mbarriers[number] = {at, file, line, arrivals, arrivals, 0, 0, {}, {}};
 }
 
 // An mbarrier that was written over is none.
