@@ -128,6 +128,17 @@ def test_bytes_delivered_in_a_phase_are_seen_by_those_who_wait_for_it():
     script(1, f"if (lane == 0) {{ {copy}; }}", READ)
 
 
+@pytest.mark.parametrize("order", [0, 1, 5])
+def test_a_lane_may_wait_alone_while_the_others_of_its_warp_wait_for_it(order):
+    alone = "if (lane == 0) mbarrier_wait(bar, 0)"
+    script(32, PHASE_0, f"{alone}; __syncwarp(); b[threadIdx.x] = s[31 - lane]", order=order)
+    text = deadlock(32, "", f"{alone}; __syncwarp()", order=order)
+    assert text == (
+        f"warp 0 exited; thread 32 waits {waits(0, '32 of 32 arrivals')}; "
+        "threads 33 to 63 wait at __syncwarp(0xffffffff) in line 16"
+    )
+
+
 def test_an_mbarrier_may_be_initialised_again_any_number_of_times():
     again = "if (lane == 0) mbarrier_init(bar, 32); __syncwarp(); mbarrier_arrive(bar)"
     script(32, f"for (int n = 0; n < 600; ++n) {{ {again}; mbarrier_wait(bar, 0); }}", "")

@@ -104,7 +104,7 @@ EMULATOR_OWN bool run_block() {
     if (waiting_count && waiting_count + done_count == thread_count) {
       if (!release_barrier()) return false;
       if (options.order > 1) shuffle_turns();
-    } else if (!moved) {
+    } else if (!moved && !wait_in_part()) {
       report_standstill();
       return false;
     }

@@ -98,6 +98,24 @@ EMULATOR_OWN void try_perform_all(int warp_index) {
     if (threads[warp_index * 32 + i].state == State::at_warp) try_perform(warp_index, i);
 }
 
+// Lets lanes wait for an mbarrier by themselves, while others of their warp wait for something
+// else; returns whether there are any.
+EMULATOR_OWN bool wait_in_part() {
+  bool found = false;
+  for (int begin = 0; begin < thread_count; begin += 32) {
+    const Thread* first = nullptr;
+    uint32_t lanes = 0;
+    for (int i = begin; i < begin + 32 && i < thread_count; ++i) {
+      const Thread& t = threads[i];
+      if (t.state != State::at_warp || t.operation != mbarrier_phase) continue;
+      if (!first) first = &t;
+      if (t.waited == first->waited && t.value == first->value) lanes |= 1u << (i - begin);
+    }
+    if (first) wait_for_phase(threads + begin, lanes), found = true;
+  }
+  return found;
+}
+
 EMULATOR_OWN uint64_t together(const char* what, int operation, uint32_t mask,
                                uint64_t value, int argument, int width, int line) {
   settle();
@@ -114,7 +132,7 @@ EMULATOR_OWN uint64_t together(const char* what, int operation, uint32_t mask,
   return t.result;
 }
 
-// Waits, with all lanes of this warp, for the end of the phase of a parity.
+// Waits for the end of the phase of a parity, with all lanes of this warp that come here, too.
 EMULATOR_OWN void mbarrier_wait(void* at, uint32_t parity, const char* file = __builtin_FILE(),
                                 int line = __builtin_LINE()) {
   settle();
