@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from autotune.errors import ExpressionError
-from autotune.ir import Conditional, Expr, IntImm, Node, ProducerLoad, Reduce, Var, reads_in
+from autotune.ir import Conditional, Expr, IntImm, Node, ProducerLoad, Reduce, Var, reads_in, walk
 from autotune.ir.visitor import Visitor, substitute
 from autotune.te.location import user_line
 from autotune.te.tensor import ComputeOp, Tensor
@@ -42,8 +42,9 @@ def check_rows(
 ) -> None:
     """Raise if a step reads a row that has not been computed by then, or one before the first.
 
-    Rows whose numbers depend on more than the step, and reads under conditions that do, are not
-    looked at.
+    Where the number of a row depends on other axes too, their first and last values are looked at.
+    Rows whose numbers depend on data, and reads under conditions that depend on more than the
+    step, are not.
 
     Args:
         name: of the scan.
@@ -60,16 +61,19 @@ def check_rows(
             continue
         first = next(iter(inits.values())).shape[0]
         assert isinstance(first, int)
+        ends = _ends(op)
         for step in _steps(first, op.outputs[0].shape[0]):
             at: dict[Var, Expr] = {op.axis[0].var: IntImm(step, op.axis[0].var.dtype)}
             for load in certain_reads(substitute(value, at) for value in values):
-                row = load.indices[0] if load.tensor in inits else None
-                if isinstance(row, IntImm) and not 0 <= row.value < step:
-                    raise ExpressionError(
-                        f"{user_line()}: {name}: at step {step}, {op.name} reads row {row.value} "
-                        f"of {load.tensor.name}, which is "
-                        f"{_why(row.value, step, first, inits[load.tensor].name)}"
-                    )
+                if load.tensor not in inits:
+                    continue
+                for row in (substitute(load.indices[0], end) for end in ends):
+                    if isinstance(row, IntImm) and not 0 <= row.value < step:
+                        raise ExpressionError(
+                            f"{user_line()}: {name}: at step {step}, {op.name} reads row "
+                            f"{row.value} of {load.tensor.name}, which is "
+                            f"{_why(row.value, step, first, inits[load.tensor].name)}"
+                        )
 
 
 def _reads_any(value: Node, tensors: Iterable[Tensor]) -> bool:
@@ -84,6 +88,20 @@ def _steps(first: int, rows: object) -> Iterator[int]:
     else:
         yield from range(first, first + _STEPS)
         yield from range(rows - _STEPS, rows)
+
+
+def _ends(op: ComputeOp) -> list[dict[Var, Expr]]:
+    """Return the first values of all axes but that of steps, and the last ones."""
+    reductions = (node for value in op.body for node in walk(value) if isinstance(node, Reduce))
+    axes = [*op.axis[1:], *(axis for node in reductions for axis in node.axes)]
+    first: dict[Var, Expr] = {}
+    last: dict[Var, Expr] = {}
+    for axis in axes:
+        least, extent = axis.dom.min if axis.dom else None, axis.extent
+        if isinstance(least, IntImm) and isinstance(extent, IntImm):
+            first[axis.var] = least
+            last[axis.var] = IntImm(least.value + extent.value - 1, axis.var.dtype)
+    return [first, last]
 
 
 def _why(row: int, step: int, first: int, init: str) -> str:

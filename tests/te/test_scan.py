@@ -248,3 +248,35 @@ def test_a_read_under_a_condition_counts_only_where_it_holds():
     with_read(None, read=guarded(3))
     with pytest.raises(ExpressionError, match="at step 2, half reads row -1 of S"):
         with_read(None, read=guarded(2))
+
+
+def sum_of_rows(row, extent, where=None):
+    """A recurrence of which each step sums rows before: `row` gives them by step and term."""
+    x, state = te.placeholder((9, WIDTH), name="X"), te.placeholder((9, WIDTH), name="S")
+    first = te.compute((3, WIDTH), lambda t, i: x[t, i], name="first")
+    k = te.reduce_axis((0, extent), name="k")
+
+    def total(t, i):
+        kept = None if where is None else where(t, k)
+        return te.sum(state[row(t, k), i], axis=k, where=kept)
+
+    return te.scan(first, te.compute((9, WIDTH), total, name="step"), state)
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        (lambda t, k: k, f"at step 3, step reads row 8 of S, {LATE}"),
+        (lambda t, k: t - k, f"at step 3, step reads row 3 of S, {LATE}"),
+        (lambda t, k: t - 1 - k, "at step 3, step reads row -6 of S, which is before the first"),
+    ],
+    ids=["all", "own", "too-far-before"],
+)
+def test_all_rows_of_a_sum_have_to_be_there(row, why):
+    with pytest.raises(ExpressionError, match=why):
+        sum_of_rows(row, 9)
+
+
+def test_sums_of_rows_that_are_there_are_taken():
+    assert sum_of_rows(lambda t, k: t - 1 - k, 3).shape == (9, WIDTH)
+    assert sum_of_rows(lambda t, k: k, 9, where=lambda t, k: k < t).shape == (9, WIDTH)
