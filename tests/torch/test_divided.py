@@ -8,9 +8,11 @@ import threading
 import pytest
 
 from autotune.importers import Division, exported, read_or_divide
-from tests.torch.test_compile import by_dynamo, same
 
 torch = pytest.importorskip("torch")
+
+from tests.torch.test_compile import by_dynamo, same  # noqa: E402
+
 nn = torch.nn
 F = nn.functional
 pytestmark = pytest.mark.filterwarnings("ignore")

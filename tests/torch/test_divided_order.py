@@ -4,10 +4,11 @@ import logging
 
 import pytest
 
-from tests.torch.test_compile import by_dynamo, same
-from tests.torch.test_divided import Between, messages
-
 torch = pytest.importorskip("torch")
+
+from tests.torch.test_compile import by_dynamo, same  # noqa: E402
+from tests.torch.test_divided import Between, messages  # noqa: E402
+
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
