@@ -5,9 +5,8 @@ __device__ __forceinline__ unsigned shared_address(const void* at) {
 }
 
 #ifdef AUTOTUNE_EMULATE
-static inline void barrier_init(
-    unsigned barrier, int arrivals, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  emulator::mbarrier_init(__cvta_shared_to_generic(barrier), arrivals, file, line);
+static inline void barrier_init(unsigned barrier, int arrivals, emulator::Line line = emulator::Line::caller()) {
+  emulator::mbarrier_init(__cvta_shared_to_generic(barrier), arrivals, line);
 }
 
 static inline void barrier_arrive(unsigned barrier) { emulator::mbarrier_arrive(__cvta_shared_to_generic(barrier)); }
@@ -18,9 +17,8 @@ static inline void copy_arrive(unsigned barrier) {
   barrier_arrive(barrier);
 }
 
-static inline void barrier_wait(
-    unsigned barrier, unsigned parity, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  emulator::mbarrier_wait(__cvta_shared_to_generic(barrier), parity, file, line);
+static inline void barrier_wait(unsigned barrier, unsigned parity, emulator::Line line = emulator::Line::caller()) {
+  emulator::mbarrier_wait(__cvta_shared_to_generic(barrier), parity, line);
 }
 
 static inline void barrier_arrive_expect_tx(unsigned barrier, int bytes) {
@@ -30,10 +28,10 @@ static inline void barrier_arrive_expect_tx(unsigned barrier, int bytes) {
 
 // A named barrier (bar.sync) of whole warps, of which each arrives once all of its lanes are here.
 static inline void named_barrier_sync(
-    unsigned barrier, unsigned parity, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    unsigned barrier, unsigned parity, emulator::Line line = emulator::Line::caller()) {
   __syncwarp();
   if (threadIdx.x % 32 == 0) barrier_arrive(barrier);
-  barrier_wait(barrier, parity, file, line);
+  barrier_wait(barrier, parity, line);
 }
 
 // What ends each copy of the emulator that an mbarrier counts.

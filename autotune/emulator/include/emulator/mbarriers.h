@@ -33,21 +33,31 @@ EMULATOR_OWN void join(Clock& to, const Clock& from) {
     if (from.of[i] > to.of[i]) to.of[i] = from.of[i];
 }
 
-EMULATOR_OWN void mbarrier_init(void* at, int arrivals, const char* file = __builtin_FILE(),
-                                int line = __builtin_LINE()) {
+// A line of a kernel. As the default of a parameter `caller` is the line of the call, through any
+// functions that have such a parameter and pass it on.
+struct Line {
+  const char* file;
+  int number;
+
+  static Line caller(const char* file = __builtin_FILE(), int number = __builtin_LINE()) {
+    return {file, number};
+  }
+};
+
+EMULATOR_OWN void mbarrier_init(void* at, int arrivals, Line line = Line::caller()) {
   settle();
   if (arrivals < 1 || arrivals >= 1 << 20)
     fail(EMULATOR_THREAD " initialises an mbarrier with %d arrivals in %s:%d; expected 1 to %d",
-         EMULATOR_WHERE(current), arrivals, file, line, (1 << 20) - 1);
+         EMULATOR_WHERE(current), arrivals, line.file, line.number, (1 << 20) - 1);
   int number = 0;  // that of the one which was here before, if any
   while (number < mbarrier_count && mbarriers[number].at != at) ++number;
   if (number == most_mbarriers)
     fail(EMULATOR_THREAD " initialises an mbarrier in %s:%d after %d others; the emulator has no "
          "more",
-         EMULATOR_WHERE(current), file, line, most_mbarriers);
+         EMULATOR_WHERE(current), line.file, line.number, most_mbarriers);
   if (number == mbarrier_count) ++mbarrier_count;
   *static_cast<Mbarrier*>(at) = {static_cast<uint32_t>(number), mbarrier_mark};
-  mbarriers[number] = {at, file, line, arrivals, arrivals, 0, 0, {}, {}};
+  mbarriers[number] = {at, line.file, line.number, arrivals, arrivals, 0, 0, {}, {}};
 }
 
 // An mbarrier that was written over is none.

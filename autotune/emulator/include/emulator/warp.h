@@ -133,11 +133,10 @@ EMULATOR_OWN uint64_t together(const char* what, int operation, uint32_t mask,
 }
 
 // Waits for the end of the phase of a parity, with all lanes of this warp that come here, too.
-EMULATOR_OWN void mbarrier_wait(void* at, uint32_t parity, const char* file = __builtin_FILE(),
-                                int line = __builtin_LINE()) {
+EMULATOR_OWN void mbarrier_wait(void* at, uint32_t parity, Line line = Line::caller()) {
   settle();
-  current->file = file, current->waited = &mbarrier_at(at);
-  together("mbarrier_wait", mbarrier_phase, 0xffffffffu, parity & 1, 0, 32, line);
+  current->file = line.file, current->waited = &mbarrier_at(at);
+  together("mbarrier_wait", mbarrier_phase, 0xffffffffu, parity & 1, 0, 32, line.number);
 }
 
 template <class T>
