@@ -97,7 +97,7 @@ def _told(result: MeasureResult) -> str:
     if result.error_no != MeasureErrorNo.NO_ERROR:
         message = " ".join(result.error_msg.split())
         return f"{MeasureErrorNo(result.error_no).name}: {message[:300]}"
-    return _RIGHT if result.evidence.verified else "its template has no reference to check it by"
+    return _RIGHT if result.evidence.verified else "its template has no reference that tells"
 
 
 def _path(task: Task, config: ConfigEntity) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ CHUNK = 1 << 14
 # A bound is some six standard deviations of a long sum, and the most of a single rounding, whose
 # root mean square is 0.58 of it.
 SPREAD_OF_BOUNDS = 0.6
+# The part of an output's elements of which a comparison may say nothing, if it is verified.
+MOST_UNTOLD = 0.1
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,28 @@ class Expected:
     bounds: Array | None = None
     spread: float = SPREAD_OF_BOUNDS
     basis: str = ""
+
+    def untold(self) -> int:
+        """Return how many elements may be off by as much as they are large, and as most are.
+
+        Zeros would pass there: a comparison says nothing of them. Such bounds are those of
+        recurrences, whose errors may grow from step to step, and of numbers beyond a dtype.
+        """
+        if self.bounds is None:
+            return 0
+        values, bounds = np.ravel(self.values), np.ravel(self.bounds)
+        squares = count = 0.0
+        for part in chunks(values.size):
+            finite = values[part].astype(np.float64)
+            finite = finite[np.isfinite(finite)]
+            squares, count = squares + float(np.dot(finite, finite)), count + finite.size
+        usual = math.sqrt(squares / count) if count else 0.0
+        found = 0
+        for part in chunks(values.size):
+            sizes = np.abs(values[part].astype(np.float64))
+            sizes[np.isnan(sizes)] = np.inf
+            found += int(np.count_nonzero(bounds[part] >= np.maximum(sizes, usual)))
+        return found
 
 
 def expected(values: Array, errors: Array | None, dtype: str) -> Expected:

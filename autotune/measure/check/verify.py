@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from autotune.kernel.kernel import Argument, Kernel
 from autotune.kernel.layout import natural_args, natural_kernel
 from autotune.measure.build.realise import Realised, realise
 from autotune.measure.check.captured import captured
-from autotune.measure.check.expected import Expected, expected
+from autotune.measure.check.expected import MOST_UNTOLD, Expected, expected
 from autotune.measure.check.naive import PlainLoops, naive_outputs
 from autotune.measure.check.policy import ALL, VerifyPolicy
 from autotune.measure.check.tolerance import reduction_length, tolerance
@@ -182,14 +183,14 @@ class Oracle:
                 # Indexed by nothing, scalars become numbers; arrays stay as they are.
                 values = [read_values(path, a.dtype)[()] for path, a in pairs]
                 made = self._call(function, values, kernel, workload)
-                return self._checked(inputs, kernel, made)
+                return self._checked(workload.name, inputs, kernel, made)
             case Computed(tensors=tensors):
                 try:
                     folder, sums = self._scratch.path, self._policy.sums
                     plain = naive_outputs(tensors, inputs, folder, sums, self._loops)
                 except MeasureError as error:
                     return self._unverified(workload.name, inputs, error)
-                return self._checked(inputs, kernel, plain)
+                return self._checked(workload.name, inputs, kernel, plain)
             case NoReference():
                 reason = "its kernels have no reference"
                 return self._unverified(workload.name, inputs, reason)
@@ -216,23 +217,33 @@ class Oracle:
         return found
 
     def _checked(
-        self, inputs: tuple[str, ...], kernel: Kernel, made: Sequence[Expected]
+        self, name: str, inputs: tuple[str, ...], kernel: Kernel, made: Sequence[Expected]
     ) -> ArgumentFiles:
         checks = []
         for argument, one in zip(kernel.outputs, made, strict=True):
             allowed = self._policy.fitting(one)
+            # Who gives a tolerance says what is right.
+            untold = one.untold() if self._policy.rtol is None else 0
+            tells = untold <= MOST_UNTOLD * allowed.values.size
+            if not tells:
+                self._say_unverified(name, _all_may_be(argument, untold))
             bounds = "" if allowed.bounds is None else self._write(allowed.bounds)
             values = self._write(allowed.values)
-            checks.append(Check(argument.name, values, bounds, allowed.spread, allowed.basis))
+            checks.append(
+                Check(argument.name, values, bounds, allowed.spread, allowed.basis, tells)
+            )
         return ArgumentFiles(inputs, tuple(checks))
 
     def _unverified(self, name: str, inputs: tuple[str, ...], reason: object) -> ArgumentFiles:
+        self._say_unverified(name, reason)
+        return ArgumentFiles(inputs, ())
+
+    def _say_unverified(self, name: str, reason: object) -> None:
         said = f"task {name}: results are not verified: {reason}"
         # Once, however many signatures its kernels have.
         if said not in self._said and not self._over:
             self._said.add(said)
             logger.warning("%s", said)
-        return ArgumentFiles(inputs, ())
 
     def _write(self, value: Array) -> str:
         try:
@@ -267,6 +278,15 @@ class Oracle:
         self._inputs.clear()
         self._known.clear()
         self.bytes = 0
+
+
+def _all_may_be(argument: Argument, untold: int) -> str:
+    """Say why a comparison with expected values is no verification."""
+    return (
+        f"{untold} of {math.prod(argument.shape)} elements of {argument.name} may be off by as "
+        "much as they are large, by rounding; give inputs for which errors stay small "
+        "(ref_input=), or a tolerance of your own (verify=VerifyPolicy(rtol=...))"
+    )
 
 
 def _captured(reference: Reference | None) -> tuple[str, ...]:

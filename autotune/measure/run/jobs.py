@@ -42,6 +42,7 @@ class Check:
         path: file of the expected values, in the dtype of the argument.
         bounds: file of what each element may be off; empty where none may.
         spread, basis: as of `Expected`.
+        tells: whether a result that is within the bounds is verified: zeros would not be.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Check:
     bounds: str = ""
     spread: float = 1.0
     basis: str = ""
+    tells: bool = True
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,11 @@ class RunJob:
     graph: bool | None = None
     energy: bool = False
     best_joules: float | None = None
+
+    @property
+    def tells(self) -> bool:
+        """Whether a result that passes the checks is verified by them."""
+        return bool(self.checks) and all(one.tells for one in self.checks)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Return the job with its parts as plain data; see `Kernel.__reduce__`."""

@@ -93,7 +93,7 @@ def _trial(state: DeviceState, job: RunJob, speak: Speak) -> Reply:
     phases.end("unload")
     if wrong:
         return Failed(MeasureErrorNo.WRONG_ANSWER, wrong, phases=phases.seconds)
-    return Ran(timing, checked and bool(job.checks), watch.use, phases.seconds, energy)
+    return Ran(timing, checked and job.tells, watch.use, phases.seconds, energy)
 
 
 def _energy(meter: KernelEnergyMeter, job: RunJob, sampler: Sampler, seconds: float) -> Energy:

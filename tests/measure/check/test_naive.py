@@ -120,6 +120,35 @@ def test_trials_of_recurrences_are_verified():
     assert all(r.extra["verified"] for r in results)
 
 
+@at.template("measure_test.unstable")
+def unstable():
+    """``Y[t] = tanh(W @ Y[t - 1] + X[t])`` with rows of W whose sums make errors grow."""
+    x = te.placeholder((40, 16), name="x")
+    w = te.placeholder((16, 16), name="w")
+    state = te.placeholder((40, 16), name="s")
+    first = te.compute((1, 16), lambda t, i: x[t, i], name="first")
+    k = te.reduce_axis((0, 16), name="k")
+    product = te.compute(
+        (40, 16), lambda t, i: te.sum(state[t - 1, k] * w[i, k], axis=k), name="p"
+    )
+    step = te.compute((40, 16), lambda t, i: te.tanh(product[t, i] + x[t, i]), name="step")
+    y = te.scan(first, step, state, inputs=[x], name="y")
+    at.get_config().define_knob("none", [0])
+    return te.create_schedule(y.op), [x, w, y]
+
+
+def test_trials_whose_errors_may_grow_to_the_size_of_results_are_not_verified(caplog):
+    task = at.create("measure_test.unstable", (), target="c")
+    option = measure_option(LocalBuilder(), LocalRunner(cooldown_interval=0, verify="all"))
+    with Pipeline(task, option) as pipeline, caplog.at_level("WARNING", "autotvm"):
+        pipeline.submit([MeasureInput(task.target, task, task.config_space.get(0))])
+        ((_, result),) = pipeline.next_results()
+    assert result.ok
+    assert result.extra["verified"] is False
+    (said,) = [r.message for r in caplog.records if "not verified" in r.message]
+    assert "elements of y may be off by as much as they are large" in said
+
+
 def test_a_recurrence_that_needs_other_rows_of_what_it_computes_has_no_reference():
     x, state = te.placeholder((5, 8), name="x"), te.placeholder((5, 8), name="s")
     first = te.compute((1, 8), lambda t, i: x[t, i], name="first")

@@ -1,0 +1,33 @@
+"""A comparison within bounds as large as the results is no verification."""
+
+import numpy as np
+import pytest
+
+from autotune.measure.check.expected import Expected
+
+VALUES = np.float32([3, -4, 0, np.nan, np.inf])
+INF = np.inf
+
+
+@pytest.mark.parametrize(
+    ("bounds", "untold"),
+    [
+        (None, 0),
+        ([0, 0, 0, 0, 0], 0),
+        ([1e-6, 1, 1, 1, 1], 0),
+        ([2.5, 3.9, 2, 0, 0], 0),  # 2.89 is the root mean square of what is finite
+        ([3, 1, 3, 0, 0], 2),
+        ([INF, INF, INF, INF, INF], 5),
+    ],
+    ids=["exact", "zero", "small", "less", "some", "unknown"],
+)
+def test_elements_where_zeros_would_pass_are_untold(bounds, untold):
+    given = None if bounds is None else np.float32(bounds)
+    assert Expected(VALUES, given).untold() == untold
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float64"])
+def test_what_may_be_off_by_one_tells_of_more_than_one(dtype):
+    values = np.full((3, 5), 1, dtype)
+    assert Expected(values, np.full((3, 5), 0.5, "float32")).untold() == 0
+    assert Expected(values, np.full((3, 5), 1, "float32")).untold() == values.size
