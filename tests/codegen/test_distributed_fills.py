@@ -14,16 +14,19 @@ def sums(parallel):
     c = te.compute((3, 8), lambda i, j: te.sum(a[i, k, j], axis=k), name="C")
     s = te.create_schedule(c.op)
     i, j = c.op.axis
-    if parallel == "columns":
+    if parallel != "rows":
         s[c].reorder(j, i)
-        s[c].unroll(i)
         s[c].parallel(j)
+        if parallel == "columns":
+            s[c].unroll(i)
     else:
         s[c].parallel(i)
     return s, [a, c]
 
 
-@pytest.mark.parametrize(("parallel", "apart"), [("columns", True), ("rows", False)])
+@pytest.mark.parametrize(
+    ("parallel", "apart"), [("columns", True), ("columns in loops", True), ("rows", False)]
+)
 def test_fills_of_neighbours_in_parallel_are_not_taken_out_of_their_loop(parallel, apart):
     schedule, tensors = sums(parallel)
     module = autotune.build(schedule, tensors, target="llvm")
