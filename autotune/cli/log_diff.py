@@ -41,7 +41,7 @@ def part(context: click.Context, option: click.Parameter, value: str | None) -> 
     callback=part,
     metavar="PART",
     help="Exit with status 1 if a workload is slower by more than this, such as 5%, beyond the "
-    "noise, or all its trials fail; or if no workload is in both logs.",
+    "noise, or all its trials fail; or if no workload has times in both logs.",
 )
 @click.option(
     "--fail-missing", is_flag=True, help="Exit with status 1 if AFTER lacks a workload of BEFORE."
@@ -79,8 +79,12 @@ def diff(
         say(f"missing: {_named(one)} on {one.target}: {after} has no trial of it", err=True)
     if failed or missing:
         raise SystemExit(1)
-    if fail_above is not None and all(one.verdict in _ALONE for one in rows):
-        raise click.ClickException(f"{after} has no workload of {before}: nothing was compared")
+    if fail_above is not None and all(one.ratio is None for one in rows):
+        alone = all(one.verdict in _ALONE for one in rows)
+        has = f"has no workload of {before}" if alone else f"and {before} have no times of one"
+        raise click.ClickException(f"{after} {has}: nothing was compared")
+    if fail_missing and all(one.verdict == "only after" for one in rows):
+        raise click.ClickException(f"{before} has no time of any workload: nothing can be missing")
 
 
 def _named(one: Compared) -> str:

@@ -74,6 +74,22 @@ def test_a_guard_that_compares_nothing_is_no_success(log):
         assert "nothing was compared" in done.output
 
 
+def test_a_guard_of_workloads_that_fail_in_both_logs_is_no_success(log):
+    old, new = log("a.log", row("gemm", None)), log("b.log", row("gemm", None), row("conv", 1e-3))
+    assert diff(old, new).exit_code == 0
+    done = diff(old, new, "--fail-above", "5%")
+    assert done.exit_code == 1
+    assert "have no times of one: nothing was compared" in done.output
+
+
+def test_nothing_is_missing_from_a_log_without_times_and_that_is_no_success(log):
+    new = log("b.log", row("gemm", 1e-3))
+    for old in (log("empty.log"), log("a.log", row("gemm", None))):
+        done = diff(old, new, "--fail-missing")
+        assert done.exit_code == 1
+        assert "has no time of any workload: nothing can be missing" in done.output
+
+
 def test_programs_get_the_change_its_interval_and_what_failed(log):
     old, new = log("a.log", row("gemm", 1e-3, **TIGHT)), log("b.log", row("gemm", 1.2e-3, k=2))
     done = diff(old, new, "--json", "--fail-above", "5%")
