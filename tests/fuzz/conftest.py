@@ -11,6 +11,7 @@ def pytest_addoption(parser):
     parser.addoption("--cases", type=int, help="how many random states to draw")
     parser.addoption("--products", type=int, help="how many states on tensor cores to draw")
     parser.addoption("--calls", type=int, help="how many random calls to draw for each target")
+    parser.addoption("--networks", type=int, help="how many random networks to draw of each kind")
     parser.addoption("--first-seed", type=int, help="seed of the first of them")
 
 
@@ -35,6 +36,12 @@ def product_seeds(request):
     first = request.config.getoption("--first-seed", None) or 0
     cases = request.config.getoption("--products", None) or 16
     return range(first, first + -(-cases // STATES))
+
+
+@pytest.fixture(scope="session")
+def network_seeds(request):
+    first = request.config.getoption("--first-seed", None) or 0
+    return range(first, first + (request.config.getoption("--networks", None) or 2))
 
 
 def pytest_generate_tests(metafunc):
