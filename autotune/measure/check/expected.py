@@ -54,7 +54,8 @@ class Expected:
             finite = values[part].astype(np.float64)
             finite = finite[np.isfinite(finite)]
             squares, count = squares + float(np.dot(finite, finite)), count + finite.size
-        usual = math.sqrt(squares / count) if count else 0.0
+        # Where all is 0, numbers as large as inputs are told from it.
+        usual = math.sqrt(squares / count) if squares else 1.0
         found = 0
         for part in chunks(values.size):
             sizes = np.abs(values[part].astype(np.float64))

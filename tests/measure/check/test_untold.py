@@ -26,6 +26,11 @@ def test_elements_where_zeros_would_pass_are_untold(bounds, untold):
     assert Expected(VALUES, given).untold() == untold
 
 
+@pytest.mark.parametrize(("bound", "untold"), [(0, 0), (1e-6, 0), (INF, 4)])
+def test_zeros_are_told_from_numbers_as_large_as_inputs(bound, untold):
+    assert Expected(np.zeros(4, "f4"), np.full(4, bound, "f4")).untold() == untold
+
+
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float64"])
 def test_what_may_be_off_by_one_tells_of_more_than_one(dtype):
     values = np.full((3, 5), 1, dtype)
