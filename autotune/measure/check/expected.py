@@ -53,7 +53,9 @@ class Expected:
         for part in chunks(values.size):
             finite = values[part].astype(np.float64)
             finite = finite[np.isfinite(finite)]
-            squares, count = squares + float(np.dot(finite, finite)), count + finite.size
+            with np.errstate(over="ignore"):
+                squares += float(np.dot(finite, finite))
+            count += finite.size
         # Where all is 0, numbers as large as inputs are told from it.
         usual = math.sqrt(squares / count) if squares else 1.0
         found = 0
