@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
@@ -21,6 +22,8 @@ from autotune.record.origin import as_measured, with_arch
 from autotune.task import Task
 from autotune.utils import environment
 from autotune.utils.files import publish, read_own, write_atomically
+
+logger = logging.getLogger("autotvm")
 
 INDEX = "packs.json"
 _VERSION = 1
@@ -119,7 +122,8 @@ def make_pack(
     """Add the best record of each workload to a folder of packs, replacing a pack of that name.
 
     Only winners of final races are used, not faster trials without a race, and only if the untuned
-    choice was not faster in the race: so a pack never makes a template slower.
+    choice was not faster in the race: so a pack never makes a template slower. If answers of some
+    were not compared with a reference, a warning says of how many.
 
     Args:
         records: records with the winners of races, of CUDA or of the CPU.
@@ -170,6 +174,12 @@ def make_pack(
         target=target, arch=arch, device=device, date=date, command=command, source=str(folder),
     )  # fmt: skip
     _add(pack, content, folder)
+    unchecked = sum(not result.evidence.verified for _, result in best)
+    if unchecked:
+        logger.warning(
+            "hub: the answers of %d of %d records in %s were not compared with a reference",
+            unchecked, len(rows), pack.file,
+        )  # fmt: skip
     return pack
 
 

@@ -1,5 +1,6 @@
 """Packs of tuned records: the one that ships, and those of a folder or a URL."""
 
+import dataclasses
 import functools
 import hashlib
 import http.server
@@ -89,6 +90,17 @@ def test_a_log_that_is_not_what_its_index_says_is_not_used(folder, caplog):
     with caplog.at_level(logging.WARNING), hub.PackContext(folder):
         assert step_of(8) == "1"
     assert "the pack is not used" in caplog.text
+
+
+def test_a_pack_of_records_whose_answers_nobody_checked_says_so(tmp_path, caplog):
+    inp, result = raced(8, 4)
+    evidence = dataclasses.replace(result.evidence, verified=True)
+    checked = inp, result._replace(evidence=evidence)
+    hub.make_pack([checked], tmp_path, "x", arch="sm_90", **ABOUT)
+    assert not caplog.records
+    hub.make_pack([checked, raced(16, 2)], tmp_path, "x", arch="sm_90", **ABOUT)
+    said = "answers of 1 of 2 records in x.log were not compared with a reference"
+    assert said in caplog.text
 
 
 def test_only_winners_of_races_that_beat_the_default_are_packed(tmp_path):
