@@ -91,6 +91,13 @@ class Quantize(_Scaled):
 
         return define(x.shape, body, "T_quantize", tag.BROADCAST)
 
+    def unrounded(self, *inputs: Array) -> Array:
+        """Return what is rounded to the result, without limits."""
+        x = np.asarray(inputs[0], "float64")
+        scale, zero = (self._lined_up(each, x) for each in inputs[1:])
+        with np.errstate(all="ignore"):
+            return np.asarray(x / scale.astype("float64") + zero)
+
     def reference(self, *inputs: Array) -> Array:
         """Quantise; what is no number becomes the zero point."""
         x = np.asarray(inputs[0])

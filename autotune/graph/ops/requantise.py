@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -65,6 +65,13 @@ class Requantised(Operator):
             return value
         whole = te.const(float(self.out_zero), "float32")
         return (te.nearbyint(value) + whole).astype(self.out_dtype)
+
+    def unrounded(self, *inputs: Array) -> Array:
+        """Return what is rounded to the result."""
+        low, high = self.limits
+        in_floats = replace(self, out_dtype="float32", low=low, high=high)
+        steps: Any = in_floats.reference(*inputs)
+        return np.asarray(steps + self.out_zero)
 
     def _rounded(self, value: Array) -> Array:
         """Return the results of numbers in steps of the result's scale."""
