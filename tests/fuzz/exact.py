@@ -44,6 +44,18 @@ def kept(value, dtype):
     return (value - low) % (1 << bits) + low
 
 
+def check_parts(array, along, dtype):
+    """Raise unless the sum of any of the terms along some axes is a number of a float."""
+    total = kept(np.abs(array).sum(axis=along), dtype)
+    finite = array[np.isfinite(array)]
+    unit = next(
+        u for u in (1, 1 / 2, 1 / 4, 1 / 8, 1 / 16) if u == 1 / 16 or not (finite % u).any()
+    )
+    most = unit * 2 / float(ml_dtypes.finfo(numpy_type(dtype)).eps)
+    if (total[np.isfinite(total)] > most).any():
+        raise Undefined
+
+
 def exact(array, dtype):
     """Return an array in which numpy computes exactly: of Python's integers, or float64."""
     if dtype == "bool":
