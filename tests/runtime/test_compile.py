@@ -9,6 +9,7 @@ import pytest
 from autotune.errors import CompileError, CompilerCrashed, CompilerMissing, CompileTimeout
 from autotune.kernel import SourceKernel, arg
 from autotune.runtime import BuildCache, compile_kernel
+from autotune.runtime.compile.compilers import emulated_recipe
 from autotune.runtime.compile.elf import sections
 from autotune.target import Target
 
@@ -272,3 +273,11 @@ def test_what_the_compiler_says_names_the_line_of_the_users_source(tmp_path):
     kernel = SourceKernel("f", source, args, {"N": 4, "M": 5}).kernel("c")
     with pytest.raises(CompileError, match=r"kernel.c:2:"):
         compile_kernel(kernel, C, out_dir=tmp_path)
+
+
+@pytest.mark.parametrize(("size", "level"), [(1 << 13, "-O0"), (1 << 14, "-O1")])
+def test_what_is_emulated_on_much_data_alone_is_optimized(size, level):
+    args = [arg("a", (size,)), arg("b", (size,), role="out")]
+    source = SourceKernel("f", 'extern "C" __global__ void f(float*, float*) {}', args)
+    recipe = emulated_recipe(source.kernel("cuda"), Target("cuda -emulate"))
+    assert {"-O0", "-O1"} & set(recipe.identity) == {level}
