@@ -42,7 +42,6 @@ def pytest_collection():
         return (yield)
     finally:
         gc.enable()
-        gc.collect()
         gc.freeze()
 
 
