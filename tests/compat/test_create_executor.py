@@ -61,6 +61,12 @@ def test_inputs_that_are_not_those_of_the_network_are_refused(inputs, named):
         function(*inputs, **named)
 
 
+def test_inputs_have_any_name():
+    a, b = relay.var("self", shape=(3,)), relay.var("key", shape=(3,))
+    function = relay.create_executor().evaluate(relay.Function([a, b], relay.subtract(a, b)))
+    np.testing.assert_array_equal(function(**{"self": W[0] * 3, "key": W[0]}).numpy(), W[0] * 2)
+
+
 def test_what_there_is_no_executor_for_is_refused():
     with pytest.raises(GraphError, match="kind must be one of"):
         relay.create_executor("tpu")

@@ -5,7 +5,7 @@ import pytest
 
 from autotune.errors import GraphError
 from autotune.tvm import cpu, nd, relay
-from autotune.tvm.runtime import vm
+from autotune.tvm.runtime import load_module, vm
 
 X, W = np.arange(6, dtype="float32").reshape(2, 3), np.ones((4, 3), "float32")
 
@@ -21,6 +21,46 @@ def test_inputs_are_set_before_a_run_or_given_to_it():
     one.set_input("main", **{"x": nd.array(X)})
     for result in (one.run(), one.run(X), one.invoke("main", X)):
         np.testing.assert_array_equal(result.numpy(), X @ W.T)
+
+
+def test_inputs_are_set_one_by_one_and_outputs_read_afterwards():
+    one = machine()
+    with pytest.raises(GraphError, match="expected a run before it"):
+        one.get_outputs()
+    one.set_one_input("main", "x", X)
+    one.invoke_stateful("main")
+    (first,) = one.get_outputs()
+    one.set_one_input("main", x=nd.array(X + 1))
+    into = nd.empty((2, 4))
+    one.set_outputs("main", into)
+    one.invoke_stateful("main")
+    np.testing.assert_array_equal(first.numpy(), X @ W.T)
+    np.testing.assert_array_equal(into.numpy(), (X + 1) @ W.T)
+    assert one.get_outputs()[0] is into
+    assert (one.get_input_index("x"), one.get_input_index("w")) == (0, -1)
+
+
+def test_whole_runs_are_timed():
+    one = machine()
+    for more in ({"end_to_end": True}, {"min_repeat_ms": 1}):
+        times = one.benchmark(cpu(), X, func_name="main", repeat=3, number=2, **more)
+        assert len(times.results) == 3
+        assert times.mean > 0
+        assert "mean (ms)" in str(times)
+
+
+def test_a_network_that_was_loaded_is_run(tmp_path):
+    x = relay.var("x", shape=(2, 3))
+    relay.vm.compile(relay.Function([x], relay.nn.relu(x)), "llvm").export_library(tmp_path / "a")
+    loaded = load_module(tmp_path / "a")
+    got = relay.vm.VirtualMachine(loaded, [cpu(), cpu()]).invoke("main", X - 2)
+    np.testing.assert_array_equal(got.numpy(), np.maximum(X - 2, 0))
+
+
+@pytest.mark.parametrize("args", [(), ("x",), (X, X, X), ({}, X)], ids=len)
+def test_what_is_not_one_input_is_refused(args):
+    with pytest.raises(GraphError, match="set_one_input: "):
+        machine().set_one_input("main", *args)
 
 
 def test_other_functions_and_other_libraries_are_refused():

@@ -42,7 +42,7 @@ class GraphModule:
         self._names = {name: i for i, name in enumerate(plan.input_names)}
 
     def set_input(
-        self, key: str | int | None = None, value: object = None, **params: object
+        self, /, key: str | int | None = None, value: object = None, **params: object
     ) -> None:
         """Copy to an input, known by name or number; keywords that are no input are skipped.
 
@@ -79,7 +79,7 @@ class GraphModule:
             raise GraphError(f"Could not find '{key}' in graph's inputs; expected one of {names}")
         return index
 
-    def run(self, **input_dict: object) -> None:
+    def run(self, /, **input_dict: object) -> None:
         """Begin to run on the inputs, after setting those that are given.
 
         On a GPU it only queues work; reading an output waits, as in TVM.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from autotune.errors import GraphError
 from autotune.graph import Value, Variable
@@ -71,8 +71,17 @@ class CompiledFunction:
         self.module = GraphModule(library[library.libmod_name](device))
         self.names = library.network.plan.input_names
 
-    def __call__(self, *inputs: object, **named: object) -> Result:
+    def __call__(self, /, *inputs: object, **named: object) -> Result:
         """Run on inputs in the order of the network, or by name.
+
+        Raises:
+            GraphError: an input is missing, unknown, or given twice.
+        """
+        self.set_inputs(inputs, named)
+        return self.run()
+
+    def set_inputs(self, inputs: Sequence[object], named: Mapping[str, object]) -> None:
+        """Keep all inputs for the next run: first those in order, then by name.
 
         Raises:
             GraphError: an input is missing, unknown, or given twice.
@@ -85,7 +94,12 @@ class CompiledFunction:
                 f"network: expected one value for each of {', '.join(self.names) or 'no inputs'}; "
                 f"got {len(inputs)} in order and {', '.join(named) or 'none'} by name"
             )
-        self.module.run(**given)
+        for name, value in given.items():
+            self.module.set_input(name, value)
+
+    def run(self) -> Result:
+        """Run on the inputs that are set, and return arrays that later runs do not overwrite."""
+        self.module.run()
         outputs = [self.module.get_output(i) for i in range(self.module.get_num_outputs())]
         copies = [each.copyto(each.device) for each in outputs]
         return copies[0] if len(copies) == 1 else copies

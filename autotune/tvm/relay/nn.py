@@ -3,136 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from autotune.errors import GraphError
 from autotune.graph import Constant, Value, apply, ops
 from autotune.tvm.relay.arguments import Numbers, check_values, whole_numbers
-from autotune.tvm.relay.forms import (
-    along_channels,
-    in_layout,
-    operands,
-    padded_by_data,
-    settle_filters,
-)
+from autotune.tvm.relay.convolutions import *
+from autotune.tvm.relay.forms import along_channels, operands, padded_by_data
 from autotune.tvm.relay.function import Tuple
+from autotune.tvm.relay.pooling import *
 from autotune.tvm.relay.variable import settle
 from autotune.utils.check import Check, is_whole
-
-
-def _channels(
-    op: str, weight: Value, layout: str, channels: int | None, kernel: Numbers | None
-) -> None:
-    """Refuse attributes that the weight contradicts."""
-    if not isinstance(layout, str) or not {*"OI"} <= {*layout}:
-        Check(GraphError, op).refuse("kernel_layout", "a text such as 'OIHW'", layout)
-    found = dict(zip(layout, weight.shape, strict=False))
-    if len(layout) != len(weight.shape):
-        raise GraphError(f"{op}: weight must have the dimensions {layout}, got {weight.type}")
-    spatial = tuple(found[letter] for letter in layout if letter in "DHW")
-    if channels is not None and channels not in (found.get("O"), found.get("O", 1) * found["I"]):
-        raise GraphError(f"{op}: weight must have {channels} output channels, got {weight.type}")
-    window = spatial if kernel is None else whole_numbers(op, "kernel_size", kernel)
-    if (window * len(spatial) if len(window) == 1 else window) != spatial:
-        raise GraphError(f"{op}: weight must have windows {kernel}, got {weight.type}")
-
-
-class Convolve(Protocol):
-    """A convolution as relay calls it."""
-
-    def __call__(
-        self,
-        data: Value,
-        weight: Value,
-        strides: Numbers = 1,
-        padding: Numbers = 0,
-        dilation: Numbers = 1,
-        groups: int = 1,
-        channels: int | None = None,
-        kernel_size: Numbers | None = None,
-        data_layout: str = ...,
-        kernel_layout: str = ...,
-        out_layout: str = "",
-        out_dtype: str = "",
-    ) -> Value:
-        """Convolve images by filters."""
-
-
-def _convolution(kind: type[ops.Convolution]) -> Convolve:
-    """Make the function of a kind of convolution, whose layouts are the defaults."""
-
-    def operator(
-        data: Value,
-        weight: Value,
-        strides: Numbers = 1,
-        padding: Numbers = 0,
-        dilation: Numbers = 1,
-        groups: int = 1,
-        channels: int | None = None,
-        kernel_size: Numbers | None = None,
-        data_layout: str = kind.data_layout,
-        kernel_layout: str = kind.kernel_layout,
-        out_layout: str = "",
-        out_dtype: str = "",
-    ) -> Value:
-        check_values(kind.name, data=data, weight=weight)
-        layouts = data_layout, kernel_layout
-        settle_filters(data, weight, layouts, channels, kernel_size, groups)
-        data, weight = operands(kind.name, out_dtype, data=data, weight=weight)
-        _channels(kind.name, weight, kernel_layout, channels, kernel_size)
-        Check(GraphError, kind.name).whole("groups", groups, least=1)
-        steps, sides, holes = _windows(kind.name, strides, padding, dilation)
-        op = kind(steps, sides, holes, groups, data_layout, kernel_layout)
-        return in_layout(kind.name, apply(op, data, weight), data_layout, out_layout)
-
-    operator.__name__ = operator.__qualname__ = kind.name.removeprefix("nn.")
-    operator.__doc__ = f"Convolve images of {kind.dims} dimensions."
-    return operator
-
-
-conv2d = _convolution(ops.Conv2d)
-conv3d = _convolution(ops.Conv3d)
-
-
-def conv2d_transpose(
-    data: Value,
-    weight: Value,
-    strides: Numbers = 1,
-    padding: Numbers = 0,
-    dilation: Numbers = 1,
-    channels: int | None = None,
-    kernel_size: Numbers | None = None,
-    groups: int = 1,
-    data_layout: str = "NCHW",
-    kernel_layout: str = "IOHW",
-    out_layout: str = "",
-    output_padding: Numbers = 0,
-    out_dtype: str = "",
-) -> Value:
-    """Spread images by filters [in, out, height, width]."""
-    op = ops.Conv2dTranspose.name
-    check_values(op, data=data, weight=weight)
-    settle_filters(data, weight, (data_layout, "IOHW"), channels, kernel_size)
-    data, weight = operands(op, out_dtype, data=data, weight=weight)
-    steps, sides, holes = _windows(op, strides, padding, dilation)
-    more = whole_numbers(op, "output_padding", output_padding)
-    unsupported = data_layout != "NCHW" or kernel_layout not in ("IOHW", "OIHW") or groups != 1
-    if unsupported or set(holes) != {1}:
-        raise GraphError(
-            f"{op}: expected layouts NCHW and IOHW, one group and dilation 1, got "
-            f"{data_layout}, {kernel_layout}, groups={groups}, dilation={dilation}"
-        )
-    _channels(op, weight, "IOHW", channels, kernel_size)  # whatever TVM's versions call it
-    found = apply(ops.Conv2dTranspose(steps, sides, more), data, weight)
-    return in_layout(op, found, data_layout, out_layout)
-
-
-def _windows(
-    op: str, strides: Numbers, padding: Numbers, dilation: Numbers
-) -> list[tuple[int, ...]]:
-    """Return how windows move, each as a tuple."""
-    given = {"strides": strides, "padding": padding, "dilation": dilation}
-    return [whole_numbers(op, name, numbers) for name, numbers in given.items()]
 
 
 def dense(data: Value, weight: Value, units: int | None = None, out_dtype: str = "") -> Value:
@@ -328,62 +208,3 @@ def upsampling(
             f"{scale_h}, {scale_w}, {method!r}"
         )
     return apply(ops.Upsampling(int(scale_h), layout), data)
-
-
-def _pooled(
-    op: str, data: Value, size: Numbers, ceil_mode: bool, *moves: Numbers
-) -> list[tuple[int, ...]]:
-    """Return the size of windows, and how they move: strides, padding and dilation."""
-    check_values(op, data=data)
-    Check(GraphError, op).flag("ceil_mode", ceil_mode)
-    return [whole_numbers(op, "pool_size", size), *_windows(op, *moves)]
-
-
-def max_pool2d(
-    data: Value,
-    pool_size: Numbers = 1,
-    strides: Numbers = 1,
-    dilation: Numbers = 1,
-    padding: Numbers = 0,
-    layout: str = "NCHW",
-    out_layout: str = "",
-    ceil_mode: bool = False,
-) -> Value:
-    """Take the maximum of windows."""
-    a, b, c, d = _pooled("nn.max_pool2d", data, pool_size, ceil_mode, strides, padding, dilation)
-    found = apply(ops.MaxPool2d(a, b, c, d, layout, ceil_mode), data)
-    return in_layout("nn.max_pool2d", found, layout, out_layout)
-
-
-def avg_pool2d(
-    data: Value,
-    pool_size: Numbers = 1,
-    strides: Numbers = 1,
-    dilation: Numbers = 1,
-    padding: Numbers = 0,
-    layout: str = "NCHW",
-    out_layout: str = "",
-    ceil_mode: bool = False,
-    count_include_pad: bool = False,
-) -> Value:
-    """Take the average of windows."""
-    a, b, c, d = _pooled("nn.avg_pool2d", data, pool_size, ceil_mode, strides, padding, dilation)
-    found = apply(ops.AvgPool2d(a, b, c, d, layout, ceil_mode, count_include_pad), data)
-    return in_layout("nn.avg_pool2d", found, layout, out_layout)
-
-
-def global_avg_pool2d(data: Value, layout: str = "NCHW", out_layout: str = "") -> Value:
-    """Take the average of whole images."""
-    found = apply(ops.GlobalAvgPool2d(layout), data)
-    return in_layout("nn.global_avg_pool2d", found, layout, out_layout)
-
-
-def global_max_pool2d(data: Value, layout: str = "NCHW", out_layout: str = "") -> Value:
-    """Take the maximum of whole images."""
-    found = apply(ops.GlobalMaxPool2d(layout), data)
-    return in_layout("nn.global_max_pool2d", found, layout, out_layout)
-
-
-def global_avg_pool3d(data: Value, layout: str = "NCDHW") -> Value:
-    """Take the average of whole images of three dimensions."""
-    return apply(ops.GlobalAvgPool3d(layout), data)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from autotune.target import Target
 from autotune.tvm.relay.library import GraphExecutorFactoryModule, build
+from autotune.tvm.runtime.vm import Executable, VirtualMachine
 
-__all__ = ["compile"]
+__all__ = ["Executable", "VirtualMachine", "compile"]
 
 
 def compile(
