@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from autotune.errors import DeviceError
 from autotune.target import Target, cuda_device_count
@@ -31,6 +32,8 @@ _NAMES: dict[str, DeviceKind] = {
 class Device:
     """One device: its kind and number. ``str`` gives ``cuda:0``."""
 
+    # TVM's numbers of kinds, by all their names.
+    STR2MASK: ClassVar[Mapping[str, int]] = {name: DEVICE_TYPES[k] for name, k in _NAMES.items()}
     kind: DeviceKind
     index: int = 0
 

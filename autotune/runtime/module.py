@@ -97,6 +97,11 @@ class Module:
         return self
 
     @property
+    def type_key(self) -> str:
+        """What TVM calls a module of machine code: ``"library"``; see `imported_modules` too."""
+        return "library"
+
+    @property
     def device(self) -> Device:
         """The device that it runs on."""
         return device(self.target)

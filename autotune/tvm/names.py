@@ -25,7 +25,10 @@ _GONE = {
         relax relay.testing.darknet relay.testing.dense relay.testing.tf
         relay.testing.yolo_detection""",
     "networks are rewritten by relay.build; autotune.graph has their nodes, to walk or change": """
-        relay.backend relay.dataflow_pattern relay.expr.Call relay.expr_functor relay.op.annotation
+        relay.backend.aot relay.backend.compile_engine relay.backend.contrib
+        relay.backend.executor_factory relay.backend.graph_executor_codegen
+        relay.backend.interpreter relay.backend.te_compiler relay.backend.utils relay.backend.vm
+        relay.dataflow_pattern relay.expr.Call relay.expr_functor relay.op.annotation
         relay.op.op relay.op.strategy""",
     "autotune devices prints what is here, autotune.__version__ the version": """
         libinfo support""",

@@ -9,13 +9,14 @@ from autotune import tvm
 from autotune.errors import (
     AutotuneError,
     ExpressionError,
+    GraphError,
     KernelError,
     LoweringError,
     ScheduleError,
     TargetError,
 )
 from autotune.task import DispatchContext
-from autotune.tvm import autotvm, te, topi
+from autotune.tvm import autotvm, relay, te, topi
 from autotune.tvm.autotvm.tuner.model_based_tuner import knob2point, point2knob
 from autotune.tvm.autotvm.util import sample_ints
 
@@ -324,3 +325,22 @@ def test_tophub_adds_the_records_of_files_to_those_that_ship():
         assert DispatchContext.current is outside
     with autotvm.tophub.context("cuda", extra_files=["tests/data/logs/tophub_cuda_v0.10.log"]):
         assert isinstance(DispatchContext.current, autotvm.task.ApplyHistoryBest)
+
+
+def test_loops_are_printed_by_tvms_order_of_arguments():
+    schedule, tensors = added()
+    assert str(tvm.lower(schedule, tensors, "axpy", None, True)).startswith("fn axpy(")
+    with pytest.raises(LoweringError, match="binds must be None"):
+        tvm.lower(schedule, tensors, "main", {tensors[0]: 1})
+    assert tvm.build(schedule, tensors, "llvm").type_key == "library"
+    assert tvm.runtime.Device.STR2MASK["gpu"] == 2
+
+
+def test_executors_passes_and_operators_of_relay_have_names():
+    x = relay.var("x", shape=(2, 3))
+    module = relay.transform.FoldExplicitPadding()(relay.nn.relu(x))
+    executor, runtime = relay.backend.Executor("graph"), relay.backend.Runtime("cpp", {"a": 1})
+    assert relay.build(module, "llvm", executor=executor, runtime=runtime)
+    assert relay.op.get("nn.conv1d") == relay.op.get("nn.conv2d")
+    with pytest.raises(GraphError, match="name must be one of"):
+        relay.backend.Executor("vm")

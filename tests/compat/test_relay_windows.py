@@ -140,7 +140,7 @@ def test_each_channel_may_have_several_filters_of_its_own():
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_transposed_convolutions_add_each_element_to_its_window(dims, groups):
     x, w = numbers(1, 4, *EXTENTS[dims]), numbers(4, 3, *KERNEL[dims], seed=1)
-    conv = getattr(relay.nn, f"conv{dims}d_transpose")
+    space, conv = SPACE[dims], getattr(relay.nn, f"conv{dims}d_transpose")
     a, b = variable("x", x), variable("w", w)
     pairs, expected = [], []
     for steps, before, after, holes, more in (
@@ -155,7 +155,15 @@ def test_transposed_convolutions_add_each_element_to_its_window(dims, groups):
         )  # fmt: skip
         pairs.append((call, {"x": x, "w": w}))
         expected.append(spread(x, w, steps, before, after, holes, more, groups))
-    check(expected, *pairs)
+    last, order = x.transpose(0, *range(2, dims + 2), 1), (0, *range(2, dims + 2), 1)
+    filters, layout = w, "OI" + space  # [in, out, ...] by the older name
+    if dims != 2:
+        filters, layout = w.transpose(*range(2, dims + 2), 0, 1), space + "OI"
+    c, d = variable("last", last), variable("filters", filters)
+    call = conv(c, d, 2, groups=groups, data_layout=f"N{space}C", kernel_layout=layout)
+    pairs.append((call, {"last": last, "filters": filters}))
+    want = spread(x, w, [2] * dims, *[[0] * dims] * 2, [1] * dims, [0] * dims, groups)
+    check([*expected, want.transpose(order)], *pairs)
 
 
 def pooled(x, kind, size, steps, before, after, holes, ceil, counts):
@@ -251,7 +259,12 @@ WRONG = {
     "padding must be 1 or 2 whole numbers": lambda: relay.nn.conv1d(LINE, FILTER, 1, (1, 1, 1)),
     "5 output channels": lambda: relay.nn.conv1d(LINE, FILTER, channels=5),
     "data_layout must be one of 'NCW'": lambda: relay.nn.conv1d_transpose(
-        LINE, FILTER, data_layout="NWC"
+        LINE, FILTER, data_layout="NCW4c"
+    ),
+    "kernel_layout must be IOHW or OIHW": lambda: relay.nn.conv2d_transpose(
+        relay.var("x", shape=(1, 4, 5, 5)),
+        relay.var("w", shape=(3, 3, 4, 2)),
+        kernel_layout="HWIO",
     ),
     "a number that divides 4": lambda: relay.nn.conv1d_transpose(LINE, FILTER, groups=3),
     "nn.max_pool1d: data must be of the dimensions": lambda: relay.nn.max_pool1d(VOLUME),

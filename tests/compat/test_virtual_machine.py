@@ -5,6 +5,7 @@ import pytest
 
 from autotune.errors import GraphError
 from autotune.tvm import cpu, nd, relay
+from autotune.tvm.contrib.graph_executor import GraphModule
 from autotune.tvm.runtime import load_module, vm
 
 X, W = np.arange(6, dtype="float32").reshape(2, 3), np.ones((4, 3), "float32")
@@ -51,10 +52,16 @@ def test_whole_runs_are_timed():
 
 def test_a_network_that_was_loaded_is_run(tmp_path):
     x = relay.var("x", shape=(2, 3))
-    relay.vm.compile(relay.Function([x], relay.nn.relu(x)), "llvm").export_library(tmp_path / "a")
-    loaded = load_module(tmp_path / "a")
+    code, library = relay.vm.compile(relay.Function([x], relay.nn.relu(x)), "llvm").save()
+    library.export_library(tmp_path / "a.so")
+    loaded = vm.Executable.load_exec(bytearray(code), load_module(tmp_path / "a.so"))
     got = relay.vm.VirtualMachine(loaded, [cpu(), cpu()]).invoke("main", X - 2)
     np.testing.assert_array_equal(got.numpy(), np.maximum(X - 2, 0))
+    net = GraphModule(loaded.get_function("default")(cpu()))
+    net.run(x=X - 2)
+    np.testing.assert_array_equal(net.get_output(0).numpy(), got.numpy())
+    with pytest.raises(GraphError, match=r"bytecode must be what Executable\.save returned"):
+        vm.Executable.load_exec(b"TVM's", loaded)
 
 
 @pytest.mark.parametrize("args", [(), ("x",), (X, X, X), ({}, X)], ids=len)

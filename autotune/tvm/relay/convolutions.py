@@ -234,16 +234,16 @@ def _transposed(dims: int) -> Spread:
     ) -> Value:
         check_values(name, data=data, weight=weight)
         check = Check(GraphError, name)
-        check.one_of("data_layout", data_layout, ("NC" + space,))
-        # TVM's versions have two names for filters [in, out, ...].
-        check.one_of("kernel_layout", kernel_layout, (own, "OI" + space))
+        check.one_of("data_layout", data_layout, ("NC" + space, f"N{space}C"))
+        filters = _spread_layout(check, kernel_layout, space)
         check.whole("groups", groups, least=1)
         if data.type.ndim != dims + 2:
             check.refuse("data", f"of the dimensions {data_layout}", data.type)
         each = channels if channels is None else channels // groups
-        settle_filters(data, weight, (data_layout, own), each, kernel_size)
+        settle_filters(data, weight, (data_layout, filters), each, kernel_size)
         data, weight = operands(name, out_dtype, data=data, weight=weight)
-        _fits(name, weight, own, each, kernel_size)
+        _fits(name, weight, filters, each, kernel_size)
+        data, weight = _permuted(data, data_layout, "NC" + space), _permuted(weight, filters, own)
         if data.shape[1] != weight.shape[0]:
             check.refuse("weight", f"[in, out, ...] for data {data.type}", weight.type)
         numbers = _Spreading(
@@ -253,11 +253,25 @@ def _transposed(dims: int) -> Spread:
             each_axis(name, "output_padding", output_padding, dims, least=0),
         )
         found = numbers.of_groups(name, data, weight, groups)
-        return in_layout(name, found, data_layout, out_layout)
+        return in_layout(name, found, "NC" + space, out_layout or data_layout)
 
     operator.__name__ = operator.__qualname__ = name.removeprefix("nn.")
     operator.__doc__ = f"Spread images of {dims} dimensions by filters [in, out / groups, ...]."
     return operator
+
+
+def _spread_layout(check: Check, layout: str, space: str) -> str:
+    """Return the layout of filters with I for what is read and O for what is made.
+
+    TVM's default calls filters [in, out, ...] by either name; where it has one, O is what is read.
+    """
+    first, other = "IO" + space, "OI" + space
+    if layout in (first, other):
+        return first
+    if len(space) == 2 or not isinstance(layout, str) or sorted(layout) != sorted(first):
+        forms = f"{first} or {other}" if len(space) == 2 else f"a permutation of {other}"
+        check.refuse("kernel_layout", forms, layout)
+    return layout.translate(str.maketrans("IO", "OI"))
 
 
 @dataclass(frozen=True)

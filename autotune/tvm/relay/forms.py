@@ -13,8 +13,8 @@ from autotune.tvm.relay.rearranged import picked
 from autotune.tvm.relay.variable import OpenVar, settle
 from autotune.utils.check import Check
 
-# numpy's names of TVM's ways to pad with elements of the data.
-_OF_DATA = {"edge": "edge", "reflect": "reflect"}
+# Ways to pad with elements of the data, by numpy's names.
+_OF_DATA = ("edge", "reflect", "symmetric")
 
 
 def settle_filters(
@@ -83,5 +83,5 @@ def padded_by_data(data: Value, pairs: Sequence[tuple[int, int]], mode: str) -> 
             if mode == "reflect" and max(pair) >= len(places):
                 expected = f"at most {len(places) - 1}, as the axis has {len(places)} elements"
                 check.refuse("pad_width", expected, pair)
-            data = picked(data, axis, np.pad(places, pair, mode=_OF_DATA[mode]))  # type: ignore[call-overload]
+            data = picked(data, axis, np.pad(places, pair, mode=mode))  # type: ignore[call-overload]
     return data

@@ -56,6 +56,10 @@ class GraphExecutorFactoryModule(Elsewhere):
             raise GraphError(f"library: expected {self.libmod_name!r}, got {name!r}")
         return self.network.instance
 
+    def get_function(self, name: str) -> Callable[..., NetworkInstance]:
+        """Return what makes the network of a name: ``lib.get_function("default")(device)``."""
+        return self[name]
+
     @property
     def params(self) -> dict[str, NDArray]:
         """The constants, named p0, p1, ..."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+
+import numpy as np
 
 from autotune.errors import GraphError
 from autotune.graph import Constant, Value, apply, ops
 from autotune.tvm.relay.arguments import Numbers, check_values, whole_numbers
 from autotune.tvm.relay.convolutions import *
-from autotune.tvm.relay.forms import along_channels, operands, padded_by_data
+from autotune.tvm.relay.forms import along_channels, in_layout, operands, padded_by_data
 from autotune.tvm.relay.function import Tuple
 from autotune.tvm.relay.pooling import *
+from autotune.tvm.relay.pooling import avg_pool2d
+from autotune.tvm.relay.rearranged import repeat, reshape
 from autotune.tvm.relay.variable import settle
 from autotune.utils.check import Check, is_whole
 
@@ -155,6 +160,9 @@ def softmax(data: Value, axis: int = -1) -> Value:
     return apply(ops.Softmax(axis), data)
 
 
+fast_softmax = softmax  # TVM's is an approximation of it
+
+
 def log_softmax(data: Value, axis: int = -1) -> Value:
     """Take the logarithm of softmax."""
     return apply(ops.LogSoftmax(axis), data)
@@ -193,6 +201,13 @@ def pad(
     return apply(ops.Pad(pairs, float(value)), data)  # type: ignore[arg-type]
 
 
+def mirror_pad(data: Value, pad_width: Sequence[Numbers], mode: str = "SYMMETRIC") -> Value:
+    """Surround a tensor with its mirror image, which with "REFLECT" has not the edge again."""
+    check = Check(GraphError, "nn.mirror_pad")
+    check.one_of("mode", mode, ("SYMMETRIC", "REFLECT"))
+    return pad(data, pad_width, pad_mode=mode.lower())
+
+
 def upsampling(
     data: Value,
     scale_h: float = 1,
@@ -202,9 +217,103 @@ def upsampling(
     align_corners: bool = False,
 ) -> Value:
     """Repeat each element of images."""
-    if scale_h != scale_w or int(scale_h) != scale_h or method != "nearest_neighbor":
+    check_values("nn.upsampling", data=data)
+    scales = (scale_h, scale_w)
+    if method != "nearest_neighbor" or any(scale < 1 or int(scale) != scale for scale in scales):
         raise GraphError(
-            "nn.upsampling: expected one whole scale and method 'nearest_neighbor', got "
+            "nn.upsampling: expected whole scales and method 'nearest_neighbor', got "
             f"{scale_h}, {scale_w}, {method!r}"
         )
-    return apply(ops.Upsampling(int(scale_h), layout), data)
+    Check(GraphError, "nn.upsampling").one_of("layout", layout, ("NCHW", "NHWC"))
+    if scale_h == scale_w:
+        return apply(ops.Upsampling(int(scale_h), layout), data)
+    rows = repeat(data, int(scale_h), layout.index("H"))
+    return repeat(rows, int(scale_w), layout.index("W"))
+
+
+def l2_normalize(data: Value, eps: float, axis: Numbers | None = None) -> Value:
+    """Divide by the root of the sum of squares along axes, which is at least that of ``eps``."""
+    check_values("nn.l2_normalize", data=data)
+    least = Check(GraphError, "nn.l2_normalize").number("eps", eps)
+    axes = None if axis is None else whole_numbers("nn.l2_normalize", "axis", axis)
+    total = apply(ops.Sum(axes, True), apply(ops.Multiply(), data, data))
+    most = apply(ops.Maximum(), total, Constant.of(np.array(least), dtype=data.dtype))
+    return apply(ops.Divide(), data, apply(ops.Sqrt(), most))
+
+
+def lrn(
+    data: Value,
+    size: int = 5,
+    axis: int = 1,
+    bias: float = 2,
+    alpha: float = 0.00001,
+    beta: float = 0.75,
+) -> Value:
+    """Divide by a power of the mean of squares among the neighbours along an axis.
+
+    As in Krizhevsky et al., "ImageNet classification with deep convolutional neural networks".
+    """
+    check_values("nn.lrn", data=data)
+    check, ndim = Check(GraphError, "nn.lrn"), data.type.ndim
+    at = check.whole("axis", axis, -ndim, ndim - 1) % ndim
+    count = check.whole("size", size, 1)
+    before, after, here = data.shape[:at], data.shape[at + 1 :], data.shape[at]
+    flat = (math.prod(before), 1, here, math.prod(after))
+    squares = reshape(apply(ops.Multiply(), data, data), flat)
+    # Missing neighbours count as zeros.
+    sides = count // 2
+    means = avg_pool2d(
+        squares, (count, 1), padding=(sides, 0, count - 1 - sides, 0), count_include_pad=True
+    )
+    alpha_, bias_, beta_ = (
+        Constant.of(np.array(check.number(name, value)), dtype=data.dtype)
+        for name, value in (("alpha", alpha), ("bias", bias), ("beta", beta))
+    )
+    base = apply(ops.Add(), apply(ops.Multiply(), reshape(means, data.shape), alpha_), bias_)
+    return apply(ops.Divide(), data, apply(ops.Power(), base, beta_))
+
+
+def space_to_depth(data: Value, block_size: int, layout: str = "NCHW") -> Value:
+    """Move the pixels of each square block to the channels of one pixel."""
+    images, b = _in_blocks("nn.space_to_depth", data, block_size, layout)
+    n, c, h, w = images.shape
+    if h % b or w % b:
+        raise GraphError(f"nn.space_to_depth: block_size must divide {h}x{w}, got {b}")
+    apart = reshape(images, (n, c, h // b, b, w // b, b))
+    moved = apply(ops.Transpose((0, 3, 5, 1, 2, 4)), apart)
+    return in_layout(
+        "nn.space_to_depth", reshape(moved, (n, c * b * b, h // b, w // b)), "NCHW", layout
+    )
+
+
+def depth_to_space(data: Value, block_size: int, layout: str = "NCHW", mode: str = "DCR") -> Value:
+    """Move channels of each pixel to a square block of pixels.
+
+    Args:
+        data: images.
+        block_size: rows and columns of a block.
+        layout: ``"NCHW"`` or ``"NHWC"``.
+        mode: "DCR", the pixels of a block are the outer part of the channel; "CRD", the inner.
+    """
+    images, b = _in_blocks("nn.depth_to_space", data, block_size, layout)
+    Check(GraphError, "nn.depth_to_space").one_of("mode", mode, ("DCR", "CRD"))
+    n, c, h, w = images.shape
+    if c % (b * b):
+        raise GraphError(
+            f"nn.depth_to_space: block_size must have a square that divides {c}, got {b}"
+        )
+    rest = c // (b * b)
+    apart = (n, b, b, rest, h, w) if mode == "DCR" else (n, rest, b, b, h, w)
+    order = (0, 3, 4, 1, 5, 2) if mode == "DCR" else (0, 1, 4, 2, 5, 3)
+    moved = apply(ops.Transpose(order), reshape(images, apart))
+    return in_layout("nn.depth_to_space", reshape(moved, (n, rest, h * b, w * b)), "NCHW", layout)
+
+
+def _in_blocks(op: str, data: Value, block_size: int, layout: str) -> tuple[Value, int]:
+    """Return images as NCHW, and the extent of a block."""
+    check_values(op, data=data)
+    check = Check(GraphError, op)
+    check.one_of("layout", layout, ("NCHW", "NHWC"))
+    if data.type.ndim != 4:
+        check.refuse("data", f"of the dimensions {layout}", data.type)
+    return in_layout(op, data, layout, "NCHW"), check.whole("block_size", block_size, 1)

@@ -11,6 +11,13 @@ from autotune.tvm.relay import nn, operators
 from autotune.utils.check import Check
 from autotune.utils.names import did_you_mean
 
+# Layers whose tasks are those of another: of images of one row, or with zeros between elements.
+_TASKS_OF = {
+    "nn.conv1d": "nn.conv2d",
+    "nn.conv1d_transpose": "nn.conv2d_transpose",
+    "nn.conv3d_transpose": "nn.conv3d",
+}
+
 
 @dataclass(frozen=True)
 class Op:
@@ -27,12 +34,13 @@ class Op:
 
 
 def get(op_name: str) -> Op:
-    """Return the operator of a name.
+    """Return the operator of a name; of a layer that is computed as another one, that other.
 
     Raises:
         GraphError: there is none.
     """
     name = Check(GraphError, "relay.op.get").text("op_name", op_name, "nn.conv2d")
+    name = _TASKS_OF.get(name, name)
     if name not in OPERATORS:
         raise GraphError(
             f"relay.op.get: there is no operator {name!r}{did_you_mean(name, OPERATORS)}"

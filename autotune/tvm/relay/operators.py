@@ -10,9 +10,14 @@ from typing import Any
 import numpy as np
 
 from autotune.errors import GraphError
-from autotune.graph import OPERATORS, Constant, TensorType, Value, apply, ops
+from autotune.graph import Constant, TensorType, Value, apply, ops
 from autotune.tvm.relay.arguments import Numbers, check_values, whole_numbers
+from autotune.tvm.relay.elementwise import *
+from autotune.tvm.relay.elementwise import __all__ as _elementwise
+from autotune.tvm.relay.elementwise import divide, multiply, sqrt, subtract
 from autotune.tvm.relay.function import Tuple, flattened
+from autotune.tvm.relay.indexing import *
+from autotune.tvm.relay.indexing import __all__ as _indexing
 from autotune.tvm.relay.rearranged import (
     repeat,
     reshape,
@@ -82,24 +87,6 @@ def _fit(numbers: np.ndarray[Any, Any], dtype: str | None) -> bool:
     return dtype != "float32" or not finite.size or bool(np.abs(finite).max() <= _LARGEST)
 
 
-def _unary(name: str) -> Callable[[Value], Value]:
-    def operator(data: Value) -> Value:
-        return apply(OPERATORS[name](), data)
-
-    operator.__name__ = operator.__qualname__ = name
-    operator.__doc__ = f"Take ``{name}`` of each element."
-    return operator
-
-
-def _binary(name: str) -> Callable[[Value, Value], Value]:
-    def operator(lhs: Value, rhs: Value) -> Value:
-        return apply(OPERATORS[name](), lhs, rhs)
-
-    operator.__name__ = operator.__qualname__ = name
-    operator.__doc__ = f"Combine two tensors by ``{name}``."
-    return operator
-
-
 def _reduction(kind: type[ops.Reduction]) -> Callable[..., Value]:
     name = kind.name
 
@@ -120,23 +107,8 @@ def _reduction(kind: type[ops.Reduction]) -> Callable[..., Value]:
     return operator
 
 
-exp, log, sqrt, rsqrt = map(_unary, ("exp", "log", "sqrt", "rsqrt"))
-tanh, sigmoid, erf, sin, cos = map(_unary, ("tanh", "sigmoid", "erf", "sin", "cos"))
-floor, ceil, abs, negative, copy = map(_unary, ("floor", "ceil", "abs", "negative", "copy"))
-add, subtract, multiply, divide = map(_binary, ("add", "subtract", "multiply", "divide"))
-power, maximum, minimum = map(_binary, ("power", "maximum", "minimum"))
-equal, not_equal, less = map(_binary, ("equal", "not_equal", "less"))
-less_equal, greater, greater_equal = map(_binary, ("less_equal", "greater", "greater_equal"))
 sum, mean, max, min, prod = map(_reduction, (ops.Sum, ops.Mean, ops.Max, ops.Min, ops.Prod))
 argmax, argmin = map(_reduction, (ops.Argmax, ops.Argmin))
-
-
-def clip(a: Value, a_min: float, a_max: float) -> Value:
-    """Limit each element."""
-    check = Check(GraphError, "clip")
-    check.number("a_min", a_min)
-    check.number("a_max", a_max)
-    return apply(ops.Clip(float(a_min), float(a_max)), a)
 
 
 def cast(data: Value, dtype: str) -> Value:
@@ -314,63 +286,37 @@ def ones(shape: Numbers, dtype: str = "float32") -> Value:
 
 
 __all__ = [
-    "abs",
-    "add",
+    *_elementwise,
+    *_indexing,
     "argmax",
     "argmin",
     "broadcast_to",
     "broadcast_to_like",
     "cast",
-    "ceil",
-    "clip",
     "concatenate",
     "const",
-    "copy",
-    "cos",
     "cumprod",
     "cumsum",
-    "divide",
-    "equal",
-    "erf",
-    "exp",
     "expand_dims",
-    "floor",
     "full",
     "full_like",
-    "greater",
-    "greater_equal",
-    "less",
-    "less_equal",
-    "log",
     "max",
-    "maximum",
     "mean",
     "min",
-    "minimum",
-    "multiply",
-    "negative",
-    "not_equal",
     "ones",
     "ones_like",
-    "power",
     "prod",
     "repeat",
     "reshape",
     "reshape_like",
     "reverse",
-    "rsqrt",
-    "sigmoid",
-    "sin",
     "split",
-    "sqrt",
     "squeeze",
     "stack",
     "std",
     "strided_slice",
-    "subtract",
     "sum",
     "take",
-    "tanh",
     "tile",
     "transpose",
     "var",

@@ -14,6 +14,7 @@ from autotune.utils.check import Check
 
 __all__ = [
     "AlterOpLayout",
+    "BackwardFoldScaleAxis",
     "CanonicalizeCast",
     "CanonicalizeOps",
     "CombineParallelBatchMatmul",
@@ -21,18 +22,27 @@ __all__ = [
     "CombineParallelDense",
     "ConvertLayout",
     "DeadCodeElimination",
+    "DivToMul",
     "DynamicToStatic",
     "EliminateCommonSubexpr",
+    "FakeQuantizationToInteger",
     "FastMath",
+    "FlattenAtrousConv",
     "FoldConstant",
+    "FoldExplicitPadding",
     "FoldScaleAxis",
+    "ForwardFoldScaleAxis",
     "FuseOps",
     "InferType",
+    "Inline",
     "Legalize",
     "RemoveUnusedFunctions",
     "SimplifyExpr",
+    "SimplifyFCTranspose",
     "SimplifyInference",
+    "ToANormalForm",
     "ToBasicBlockNormalForm",
+    "ToGraphNormalForm",
     "ToMixedPrecision",
 ]
 
@@ -132,6 +142,46 @@ class SimplifyInference(_Identity):
 
 class ToBasicBlockNormalForm(_Identity):
     """Graphs have no nested scopes."""
+
+
+class BackwardFoldScaleAxis(_Identity):
+    """`relay.build` scales weights instead of data."""
+
+
+class DivToMul(_Identity):
+    """Divisions stay what they are."""
+
+
+class FakeQuantizationToInteger(_Identity):
+    """`relay.build` computes quantised layers on integers where it can."""
+
+
+class FlattenAtrousConv(_Identity):
+    """Convolutions have dilations."""
+
+
+class FoldExplicitPadding(_Identity):
+    """`relay.build` pads within the kernels of layers."""
+
+
+class ForwardFoldScaleAxis(_Identity):
+    """`relay.build` scales weights instead of data."""
+
+
+class Inline(_Identity):
+    """A module has one function."""
+
+
+class SimplifyFCTranspose(_Identity):
+    """`relay.build` transposes constant weights when it compiles."""
+
+
+class ToANormalForm(_Identity):
+    """Graphs are printed one operator a line."""
+
+
+class ToGraphNormalForm(_Identity):
+    """Networks are graphs."""
 
 
 class ToMixedPrecision:

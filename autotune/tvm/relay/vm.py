@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from autotune.target import Target
-from autotune.tvm.relay.library import GraphExecutorFactoryModule, build
+from autotune.tvm.relay.library import build
 from autotune.tvm.runtime.vm import Executable, VirtualMachine
 
 __all__ = ["Executable", "VirtualMachine", "compile"]
@@ -16,7 +16,7 @@ def compile(
     target: str | Target | None = None,
     target_host: object = None,
     params: Mapping[str, object] | None = None,
-) -> GraphExecutorFactoryModule:
+) -> Executable:
     """Compile a network for `runtime.vm.VirtualMachine`.
 
     Args:
@@ -28,4 +28,5 @@ def compile(
     Raises:
         GraphError: there is no target, or functions of the network cannot be compiled.
     """
-    return build(mod, target, target_host, params=params)
+    library = build(mod, target, target_host, params=params)
+    return Executable(library.network, library.ir_mod, library.libmod_name)

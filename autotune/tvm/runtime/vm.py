@@ -12,7 +12,31 @@ from autotune.utils.check import Check
 
 __all__ = ["Executable", "VirtualMachine"]
 
-Executable = GraphExecutorFactoryModule
+# What `Executable.save` returns beside the library, in which everything is.
+_CODE = b"autotune: all is in the library"
+
+
+class Executable(GraphExecutorFactoryModule):
+    """A network that ``relay.vm.compile`` made."""
+
+    def save(self) -> tuple[bytearray, Executable]:
+        """Return code and library, as TVM writes them to two files; the library has everything."""
+        return bytearray(_CODE), self
+
+    @staticmethod
+    def load_exec(
+        bytecode: bytes | bytearray, lib: GraphExecutorFactoryModule
+    ) -> GraphExecutorFactoryModule:
+        """Return the network of a library that was read, and of the code that was saved with it.
+
+        Raises:
+            GraphError: the code is TVM's, or the library none of a network.
+        """
+        check = Check(GraphError, "load_exec")
+        if bytes(bytecode) != _CODE:
+            check.refuse("bytecode", "what Executable.save returned here", bytecode)
+        check.kind("lib", lib, GraphExecutorFactoryModule, "what load_module read of a network")
+        return lib
 
 
 class VirtualMachine:
@@ -25,11 +49,14 @@ class VirtualMachine:
     """
 
     def __init__(
-        self, exe: Executable, device: Device | list[Device], memory_cfg: object = None
+        self,
+        exe: GraphExecutorFactoryModule,
+        device: Device | list[Device],
+        memory_cfg: object = None,
     ) -> None:
         del memory_cfg
         check = Check(GraphError, "VirtualMachine")
-        check.kind("exe", exe, Executable, "what relay.vm.compile returns")
+        check.kind("exe", exe, GraphExecutorFactoryModule, "what relay.vm.compile returns")
         chosen = device[0] if isinstance(device, list) and device else device
         if not isinstance(chosen, Device):
             check.refuse("device", "a device, such as tvm.cpu()", device)
