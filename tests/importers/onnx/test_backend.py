@@ -26,7 +26,7 @@ COMPILED = (
     "top_k", "resize", "upsample", "pad", "onehot", "cumsum", "where", "argmax", "reduce_l2",
     "reduce_log_sum_exp", "slice", "split", "depthtospace", "bitshift", "mod", "div", "pow",
     "clip", "prelu", "gelu", "dft", "quantizelinear", "if", "loop", "scan", "tile", "isinf",
-    "cumprod", "col2im", "tensorscatter",
+    "cumprod", "col2im", "tensorscatter", "maxpool_with_argmax", "maxunpool",
 )  # fmt: skip
 
 

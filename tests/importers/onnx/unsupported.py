@@ -17,8 +17,7 @@ _NAMES = {
         image_decoder_decode_jpeg_grayscale image_decoder_decode_jpeg_bgr
         image_decoder_decode_jpeg2k_rgb image_decoder_decode_bmp_rgb
         image_decoder_decode_png_rgb image_decoder_decode_tiff_rgb image_decoder_decode_webp_rgb
-        image_decoder_decode_pnm_rgb maxunpool_export_without_output_shape
-        maxunpool_export_with_output_shape nonmaxsuppression_suppress_by_IOU
+        image_decoder_decode_pnm_rgb nonmaxsuppression_suppress_by_IOU
         nonmaxsuppression_suppress_by_IOU_and_scores nonmaxsuppression_flipped_coordinates
         nonmaxsuppression_limit_output_size nonmaxsuppression_single_box
         nonmaxsuppression_identical_boxes nonmaxsuppression_center_point_box_format
@@ -51,9 +50,7 @@ _NAMES = {
         reshape_allowzero_reordered shape_start_greater_than_end slice_start_out_of_bounds
         split_zero_size_splits_opset13 split_zero_size_splits_opset18 triu_zero tril_zero""",
     "Attributes and outputs that are not supported.": """
-        einsum_batch_diagonal loop11
-        maxpool_with_argmax_2d_precomputed_pads maxpool_with_argmax_2d_precomputed_strides
-        scan_sum""",
+        loop11 scan_sum""",
     "align_corners of a size with a fraction, which is cut off first, as in PyTorch.": """
         resize_downsample_scales_linear_align_corners
         resize_downsample_scales_cubic_align_corners""",

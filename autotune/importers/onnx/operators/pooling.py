@@ -10,6 +10,8 @@ import numpy as np
 from autotune.graph import Array, Constant, Value, ops
 from autotune.importers.onnx.call import Call, Converter
 from autotune.importers.onnx.operators.convolution import Windows, windows_of
+from autotune.importers.onnx.shape_rules import of_some_size
+from autotune.importers.ranks import written_along
 
 
 def _windows(call: Call, x: Value) -> Windows:
@@ -78,13 +80,62 @@ def _pooled_volume(call: Call, x: Value, windows: Windows, op: type[ops.Pool2d])
     return call.reshape(out, (n, channels, out.shape[2], rows, columns))
 
 
-def _max_pool(call: Call) -> Value:
-    if call.attribute("storage_order", 0):
-        call.refuse("storage_order 1 is not supported")
-    if len([name for name in call.node.outputs if name]) > 1:
-        call.refuse("its second output, the indices, is not supported")
+def _max_pool(call: Call) -> Value | list[Value]:
     x = call.value(0)
-    return _pooled(call, x, _windows(call, x), ops.MaxPool2d)
+    windows = _windows(call, x)
+    pooled = _pooled(call, x, windows, ops.MaxPool2d)
+    if len([name for name in call.node.outputs if name]) < 2:
+        return pooled
+    return [pooled, call.reshape(_places(call, x, windows), pooled.shape)]
+
+
+def _places(call: Call, x: Value, windows: Windows) -> Value:
+    """Return the index of the first greatest element of each window among all elements."""
+    extents = x.shape[2:]
+    images, size = math.prod(x.shape[:2]), math.prod(extents)
+    of_some_size(call, [math.prod(windows.kernel), size])
+    inside = np.pad(np.arange(size).reshape(extents), windows.sides, constant_values=size)
+    reach = [(k - 1) * d + 1 for k, d in zip(windows.kernel, windows.dilations, strict=True)]
+    view = np.lib.stride_tricks.sliding_window_view(inside, reach)
+    view = view[tuple(slice(None, None, n) for n in (*windows.strides, *windows.dilations))]
+    table = view.reshape(-1, math.prod(windows.kernel))
+    least = np.iinfo(x.dtype).min if "int" in x.dtype else -np.inf
+    outside = call.as_value(np.full((images, 1), least).astype(x.dtype))
+    rows = call.apply(ops.Concatenate(1), call.reshape(x, (images, size)), outside)
+    found = call.apply(ops.Take(1), rows, call.as_value(table.astype("int32")))
+    first = call.cast(call.apply(ops.Argmax((2,)), found), "int32")
+    begin = (np.arange(len(table), dtype="int32") * table.shape[1])[None]
+    at = call.apply(ops.Add(), first, call.as_value(begin))
+    order = np.arange(size + 1)
+    if call.attribute("storage_order", 0):  # columns come one after another
+        order[:size] = np.arange(size).reshape(extents[::-1]).transpose().reshape(-1)
+    places = call.as_value(order[table].reshape(-1))
+    image = call.as_value((np.arange(images) * size)[:, None])
+    return call.apply(ops.Add(), call.apply(ops.Take(0), places, at), image)
+
+
+def _max_unpool(call: Call) -> Value:
+    """Put elements where the maximum of their window was, and zeros elsewhere."""
+    x, index = call.value(0), call.value(1)
+    dims = x.type.ndim - 2
+    windows = windows_of(call, x.shape[2:], call.ints("kernel_shape") or ())
+    numbers = zip(x.shape[2:], windows.strides, windows.kernel, windows.sides, strict=True)
+    extents = [(n - 1) * step + k - a - b for n, step, k, (a, b) in numbers]
+    images, size = math.prod(x.shape[:2]), math.prod(extents)
+    of_some_size(call, [images, size])
+    flat = (images, math.prod(x.shape[2:]))
+    begin = call.as_value((np.arange(images, dtype=index.dtype) * size)[:, None])
+    places = call.apply(ops.Subtract(), call.reshape(index, flat), begin)
+    nothing = call.as_value(np.zeros((images, size), x.dtype))
+    spread = written_along(nothing, places, call.reshape(x, flat), 1, "none", call.node.label)
+    spread = call.reshape(spread, (*x.shape[:2], *extents))
+    if not call.has(2):
+        return spread
+    wanted = call.whole(2, "output_shape")
+    spare = [n - m for n, m in zip(wanted[2:], extents, strict=False)]
+    if len(wanted) != dims + 2 or tuple(wanted[:2]) != x.shape[:2] or min(spare) < 0:
+        call.refuse(f"output_shape must be at least {list(spread.shape)}, got {list(wanted)}")
+    return call.apply(ops.Pad(((0, 0), (0, 0), *[(0, n) for n in spare])), spread)
 
 
 def _average_pool(call: Call) -> Value:
@@ -164,6 +215,7 @@ def _global_lp(call: Call) -> Value:
 
 CONVERTERS: dict[str, Converter] = {
     "MaxPool": _max_pool,
+    "MaxUnpool": _max_unpool,
     "AveragePool": _average_pool,
     "LpPool": _lp_pool,
     "GlobalAveragePool": _global("avg"),

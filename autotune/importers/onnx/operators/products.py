@@ -75,17 +75,17 @@ def _gemm(call: Call) -> Value:
 def _einsum(call: Call) -> Value:
     """Multiply and add up by letters: products of two tensors at a time, and sums of one."""
     equation = call.attribute("equation", "").replace(" ", "")
-    values = call.values()
+    values = list(call.values())
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
     if len(terms) != len(values):
         call.refuse(f"equation {equation!r} must have a term for each of {len(values)} inputs")
     terms, right = _without_dots(call, terms, right, bool(arrow), values)
-    for term, value in zip(terms, values, strict=True):
-        if len(set(term)) < len(term):
-            call.refuse(f"letters that are twice in a term are not supported, got {equation!r}")
+    for i, (term, value) in enumerate(zip(terms, values, strict=True)):
         if len(term) != value.type.ndim:
             call.refuse(f"term {term!r} must have a letter for each dimension of {value.type}")
+        if len(set(term)) < len(term):
+            terms[i], values[i] = _diagonal(call, term, value)
     term, value = terms[0], values[0]
     for i in range(1, len(terms)):
         needed = set(right).union(*terms[i + 1 :])
@@ -94,6 +94,21 @@ def _einsum(call: Call) -> Value:
     value = call.apply(ops.Sum(gone), value) if gone else value
     term = "".join([letter for letter in term if letter in right])
     return call.transpose(value, [term.index(letter) for letter in right])
+
+
+def _diagonal(call: Call, term: str, value: Value) -> tuple[str, Value]:
+    """Return the elements whose indices are the same for a letter that is there several times."""
+    letters = "".join(dict.fromkeys(term))
+    extents = dict(zip(term, value.shape, strict=True))
+    if any(extents[c] != n for c, n in zip(term, value.shape, strict=True)):
+        call.refuse(f"equal letters of {term!r} must have equal extents, got {value.type}")
+    strides = dict.fromkeys(letters, 0)
+    for i, letter in enumerate(term):
+        strides[letter] += math.prod(value.shape[i + 1 :])
+    grid = np.indices([extents[c] for c in letters])
+    places = sum(strides[c] * grid[i] for i, c in enumerate(letters))
+    flat = call.reshape(value, (value.type.size,))
+    return letters, call.apply(ops.Take(0), flat, call.as_value(np.asarray(places, "int32")))
 
 
 def _without_dots(
