@@ -9,6 +9,7 @@ from autotune.errors import GraphError
 from autotune.graph import Graph
 from autotune.tvm import cpu, relay
 from autotune.tvm.contrib import graph_executor
+from autotune.tvm.topi import testing
 
 SPACE = {1: "W", 2: "HW", 3: "DHW"}
 EXTENTS = {1: (11,), 2: (7, 6), 3: (5, 6, 4)}
@@ -164,6 +165,33 @@ def test_transposed_convolutions_add_each_element_to_its_window(dims, groups):
     pairs.append((call, {"last": last, "filters": filters}))
     want = spread(x, w, [2] * dims, *[[0] * dims] * 2, [1] * dims, [0] * dims, groups)
     check([*expected, want.transpose(order)], *pairs)
+
+
+def test_references_of_topi_are_those_of_plain_loops():
+    x, w = numbers(2, 4, 11), numbers(6, 2, 3, seed=1)
+    line, image, volume = (numbers(1, 4, *EXTENTS[dims]) for dims in (1, 2, 3))
+    filters = [numbers(4, 4, *KERNEL[dims], seed=2) for dims in (1, 2, 3)]
+    pairs = [
+        (testing.conv1d_ncw_python(x, w, 2, (1, 2), 2, 2), convolved(x, w, [2], [1], [2], [2], 2)),
+        (
+            testing.conv1d_ncw_python(line, filters[0], 1, "SAME"),
+            convolved(line, filters[0], [1], [1], [1], [1], 1),
+        ),
+        (
+            testing.conv1d_transpose_ncw_python(line, filters[0], 2, (1, 0), 1),
+            spread(line, filters[0], [2], [1], [0], [1], [1], 1),
+        ),
+        (
+            testing.conv2d_transpose_nchw_python(image, filters[1], 2, 1, (1, 0)),
+            spread(image, filters[1], [2, 2], [1, 1], [1, 1], [1, 1], [1, 0], 1),
+        ),
+        (
+            testing.conv3d_ncdhw_python(volume, filters[2][:, :2], (2, 1, 1), 1, 2),
+            convolved(volume, filters[2][:, :2], [2, 1, 1], [1] * 3, [1] * 3, [1] * 3, 2),
+        ),
+    ]
+    for got, want in pairs:
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
 def pooled(x, kind, size, steps, before, after, holes, ceil, counts):

@@ -7,13 +7,80 @@ from math import prod
 
 import numpy as np
 
+from autotune.graph import ops
+from autotune.topi.testing import conv2d_nchw_python, dilate_python
 from autotune.topi.types import Array
 
 __all__ = [
-    "depth_to_space_python", "group_norm_python", "instance_norm_python", "l2_normalize_python",
+    "conv1d_ncw_python", "conv1d_transpose_ncw_python", "conv2d_transpose_nchw_python",
+    "conv3d_ncdhw_python", "depth_to_space_python", "group_norm_python", "instance_norm_python",
+    "l2_normalize_python",
     "layer_norm_python", "lrn_python", "rms_norm_python", "space_to_depth_python",
     "strided_slice_python", "upsampling_python",
 ]  # fmt: skip
+
+
+def conv1d_ncw_python(
+    a_np: Array,
+    w_np: Array,
+    stride: int | Sequence[int],
+    padding: str | int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Array:
+    """Convolve data [batch, in, width] by filters [out, in / groups, width]."""
+    (step, hole) = (each[0] if isinstance(each, Sequence) else each for each in (stride, dilation))
+    if not isinstance(padding, str):
+        given = (padding,) if isinstance(padding, int) else tuple(padding)
+        padding = (0, given[0], 0, given[-1])
+    wide = dilate_python(w_np, (1, 1, hole))
+    found = conv2d_nchw_python(a_np[:, :, None], wide[:, :, None], (1, step), padding, groups)
+    return np.asarray(found[:, :, 0])
+
+
+def conv1d_transpose_ncw_python(
+    a_np: Array,
+    w_np: Array,
+    stride: int | Sequence[int],
+    padding: int | Sequence[int],
+    output_padding: int | Sequence[int] = 0,
+) -> Array:
+    """Spread data [batch, in, width] by filters [in, out, width]."""
+    step, more = (
+        each[0] if isinstance(each, Sequence) else each for each in (stride, output_padding)
+    )
+    sides = (padding,) if isinstance(padding, int) else tuple(padding)
+    op = ops.Conv2dTranspose((1, step), (0, sides[0], 0, sides[-1]), (0, more))
+    return op.reference(a_np[:, :, None], w_np[:, :, None])[:, :, 0]
+
+
+def conv2d_transpose_nchw_python(
+    a_np: Array,
+    w_np: Array,
+    stride: int | Sequence[int],
+    padding: int | Sequence[int],
+    output_padding: int | Sequence[int] = 0,
+) -> Array:
+    """Spread data [batch, in, height, width] by filters [in, out, height, width]."""
+    steps, sides, more = (
+        (each,) if isinstance(each, int) else tuple(each)
+        for each in (stride, padding, output_padding)
+    )
+    return ops.Conv2dTranspose(steps, sides, more).reference(a_np, w_np)
+
+
+def conv3d_ncdhw_python(
+    a_np: Array,
+    w_np: Array,
+    stride: int | Sequence[int],
+    padding: int | Sequence[int],
+    groups: int = 1,
+) -> Array:
+    """Convolve data [batch, in, depth, height, width] by filters [out, in / groups, ...]."""
+    steps, sides = (
+        (each,) if isinstance(each, int) else tuple(each) for each in (stride, padding)
+    )
+    return ops.Conv3d(steps, sides, (1,), groups).reference(a_np, w_np)
 
 
 def lrn_python(a_np: Array, size: int, axis: int, bias: float, alpha: float, beta: float) -> Array:
