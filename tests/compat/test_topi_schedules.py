@@ -180,3 +180,30 @@ def test_what_a_template_returned_is_printed_whether_it_has_loops_or_not():
     a = te.placeholder((16,), name="A")
     b = topi.exp(a)
     assert "for" in str(tvm.lower(te.create_schedule(b.op), [a, b]))
+
+
+@pytest.mark.parametrize("target", ["cuda -emulate", "llvm"])
+def test_bytes_in_blocks_of_channels_are_convolved(target):
+    rng = np.random.default_rng(0)
+    image = rng.integers(-128, 128, (1, 8, 5, 5)).astype("int8")
+    filters = rng.integers(-128, 128, (12, 8, 3, 3)).astype("int8")
+    want = topi.testing.conv2d_nchw_python(image.astype("int32"), filters.astype("int32"), 2, 1)
+    want = want.reshape(1, 3, 4, 3, 3).transpose(0, 1, 3, 4, 2)
+    blocks = image.reshape(1, 2, 4, 5, 5).transpose(0, 1, 3, 4, 2)
+    packed = filters.reshape(3, 4, 2, 4, 3, 3).transpose(0, 2, 4, 5, 1, 3)
+    part = topi.cuda if target.startswith("cuda") else topi.x86
+    device = tvm.device(target, 0)
+    for data, weight, layout in ((image, filters, "NCHW"), (blocks, packed, "NCHW4c")):
+        a, b = (te.placeholder(each.shape, "int8") for each in (data, weight))
+        with tvm.target.Target(target):
+            c = part.conv2d_NCHWc_int8(a, b, 2, 1, 1, layout, "int32")
+            function = tvm.build(part.schedule_conv2d_NCHWc_int8([c]), [a, b, c], target)
+        out = tvm.nd.empty(want.shape, "int32", device)
+        function(tvm.nd.array(data, device), tvm.nd.array(weight, device), out)
+        np.testing.assert_array_equal(out.numpy(), want)
+
+
+def test_bytes_that_are_not_in_blocks_of_four_are_refused():
+    a, b = te.placeholder((1, 6, 5, 5), "int8"), te.placeholder((8, 6, 3, 3), "int8")
+    with pytest.raises(ExpressionError, match="OIHW of multiples of 4, for 6 channels"):
+        topi.cuda.conv2d_NCHWc_int8(a, b, 1, 1, 1, "NCHW", "int32")

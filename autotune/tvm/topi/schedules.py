@@ -18,6 +18,7 @@ from autotune.te.schedule import Schedule
 from autotune.te.tensor import PlaceholderOp, Tensor
 from autotune.topi import nn
 from autotune.tvm.topi import tensor_cores
+from autotune.tvm.topi.nn import blocked_conv2d
 from autotune.utils.check import Check, shown
 
 # What `schedule_...` is called for, on any kind of target.
@@ -52,6 +53,7 @@ def members(kind: str | None) -> dict[str, object]:
     """
     found: dict[str, object] = {name: getattr(nn, name) for name in nn.__all__}
     found |= {theirs: getattr(nn, ours) for theirs, ours in _NAMED.items()}
+    found |= {name: getattr(blocked_conv2d, name) for name in blocked_conv2d.__all__}
     scheduled = _SCHEDULED.split()
     if kind is not None and Target(kind).backend.on_gpu:
         found |= {name: getattr(tensor_cores, name) for name in tensor_cores.__all__}

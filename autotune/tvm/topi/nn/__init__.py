@@ -11,7 +11,7 @@ from autotune.topi.nn import __all__ as _ours
 from autotune.topi.nn import conv2d as _conv2d
 from autotune.topi.nn import pool2d
 from autotune.topi.transform import strided_slice
-from autotune.tvm.topi.nn.blocked_conv2d import conv2d_NCHWc
+from autotune.tvm.topi.nn.blocked_conv2d import conv2d_NCHWc, conv2d_NCHWc_int8
 from autotune.tvm.topi.nn.normalisation import *
 from autotune.tvm.topi.nn.normalisation import __all__ as _norms
 from autotune.tvm.topi.nn.rearranging import *
@@ -22,6 +22,7 @@ __all__ = [
     *_norms,
     *_rearranged,
     "conv2d_NCHWc",
+    "conv2d_NCHWc_int8",
     "pool",
     "strided_slice",
 ]  # and conv2d with the arguments of older versions
