@@ -31,7 +31,7 @@ from autotune.lowering.extents import (
     is_constant,
     same_extent,
 )
-from autotune.lowering.plan import Plan, StagePlan, Thread
+from autotune.lowering.plan import Body, Plan, StagePlan, Thread
 from autotune.lowering.regions import Region, clip, cover, relax, whole
 from autotune.lowering.scan_plan import check_steps, scan_plan
 from autotune.lowering.shared_work import check_shared_work
@@ -83,6 +83,8 @@ class _Inference:
         self.virtual: dict[tuple[Stage, IterVar], Thread] = {}
         self.reads: dict[Stage, list[Read]] = {}
         self.thread_of: dict[Var, Thread] = {}
+        # Stages that compute, and read, beyond their tensors.
+        self.unclipped: set[Stage] = set()
 
     def run(self) -> Plan:
         """Plan stage by stage, readers before what they read."""
@@ -127,12 +129,17 @@ class _Inference:
         values = axis_values(self.simplifier, stage.relations, extents, loops)
         overruns = overrun_conditions(self.simplifier, stage.relations, extents, values)
         edges = self._edges(op, regions, values)
+        env = self._environment(op, regions, values)
+        body = self.simplifier.body(op, env)
         if scope == "local" and stage.computes_whole_tiles:
             # All threads of a warp have to take part in an instruction.
             edges = [edge for edge in edges if self._is_uniform(edge, outside)]
+        elif edges and scope == "local" and self._stays_in_block(stage, body):
+            # What lies beyond the tensor is computed too, which costs less than to ask: nobody
+            # reads it, and what it is computed from has memory as it is not clipped.
+            self.unclipped.add(stage)
+            edges = []
         conditions = [*(condition for _, condition in overruns), *edges]
-        env = self._environment(op, regions, values)
-        body = self.simplifier.body(op, env)
         plan = StagePlan(
             stage=stage,
             root=root,
@@ -253,15 +260,31 @@ class _Inference:
         if stage.attach_type != "at":
             return tuple(map(whole, extents))
         regions: list[Region | None] | None = None
+        unclipped = False
         for reader, load in self.reads.get(stage, ()):
             self._check_reader(stage, reader)
+            unclipped |= reader.stage in self.unclipped
             part = [self._relaxed(index, scope, outside) for index in load.indices]
             regions = part if regions is None else list(map(self._cover, regions, part))
         found: list[Region | None] = regions or [None] * len(extents)
         return tuple(
-            whole(extent) if region is None else clip(self.simplifier, region, extent)
+            whole(extent)
+            if region is None
+            else region
+            if unclipped
+            else clip(self.simplifier, region, extent)
             for region, extent in zip(found, extents, strict=True)
         )
+
+    def _stays_in_block(self, stage: Stage, body: Body) -> bool:
+        """Return whether a stage of a GPU reads only what its block computes, by known indices."""
+        if not self.gpu or stage in self.kept or stage.holds_state:
+            return False
+        for load in reads_of(body):
+            source = self.simplifier.stage_of[load.tensor.op]
+            if source.attach_type != "at" or source in self.kept or reads_in(*load.indices):
+                return False
+        return True
 
     def _cover(self, a: Region | None, b: Region | None) -> Region | None:
         return None if a is None or b is None else cover(self.simplifier, a, b)

@@ -7,13 +7,11 @@ matmul_shared_odd_sizes_cuda_kernel0(const float* __restrict__ A, const float* _
   const int by = blockIdx.y;
   const int tx = threadIdx.x;
   float C_local[4];
-  if (by * 8 + (tx >> 3) < 25 && bx * 8 + (tx & 7) < 25) {
+  #pragma unroll
+  for (int i_c_init = 0; i_c_init < 2; ++i_c_init) {
     #pragma unroll
-    for (int i_c_init = 0; i_c_init < 2; ++i_c_init) {
-      #pragma unroll
-      for (int j_c_init = 0; j_c_init < 2; ++j_c_init) {
-        C_local[i_c_init * 2 + j_c_init] = 0.0f;
-      }
+    for (int j_c_init = 0; j_c_init < 2; ++j_c_init) {
+      C_local[i_c_init * 2 + j_c_init] = 0.0f;
     }
   }
   for (int k_outer = 0; k_outer < 7; ++k_outer) {
@@ -29,73 +27,71 @@ matmul_shared_odd_sizes_cuda_kernel0(const float* __restrict__ A, const float* _
       }
     }
     __syncthreads();
-    if (by * 8 + (tx >> 3) < 25 && bx * 8 + (tx & 7) < 25) {
+    #pragma unroll
+    for (int i_c = 0; i_c < 2; ++i_c) {
+      #pragma unroll
+      for (int j_c = 0; j_c < 2; ++j_c) {
+        C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8] * B_shared[(tx & 7) * 2 + j_c];
+      }
+    }
+    #pragma unroll
+    for (int i_c = 0; i_c < 2; ++i_c) {
+      #pragma unroll
+      for (int j_c = 0; j_c < 2; ++j_c) {
+        C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8 + 1] * B_shared[(tx & 7) * 2 + j_c + 16];
+      }
+    }
+    if (k_outer < 6) {
       #pragma unroll
       for (int i_c = 0; i_c < 2; ++i_c) {
         #pragma unroll
         for (int j_c = 0; j_c < 2; ++j_c) {
-          C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8] * B_shared[(tx & 7) * 2 + j_c];
+          C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8 + 2] * B_shared[(tx & 7) * 2 + j_c + 32];
         }
       }
+    }
+    if (k_outer < 6) {
       #pragma unroll
       for (int i_c = 0; i_c < 2; ++i_c) {
         #pragma unroll
         for (int j_c = 0; j_c < 2; ++j_c) {
-          C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8 + 1] * B_shared[(tx & 7) * 2 + j_c + 16];
+          C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8 + 3] * B_shared[(tx & 7) * 2 + j_c + 48];
         }
       }
-      if (k_outer < 6) {
+    }
+    if (k_outer < 6) {
+      #pragma unroll
+      for (int i_c = 0; i_c < 2; ++i_c) {
         #pragma unroll
-        for (int i_c = 0; i_c < 2; ++i_c) {
-          #pragma unroll
-          for (int j_c = 0; j_c < 2; ++j_c) {
-            C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8 + 2] * B_shared[(tx & 7) * 2 + j_c + 32];
-          }
+        for (int j_c = 0; j_c < 2; ++j_c) {
+          C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8 + 4] * B_shared[(tx & 7) * 2 + j_c + 64];
         }
       }
-      if (k_outer < 6) {
+    }
+    if (k_outer < 6) {
+      #pragma unroll
+      for (int i_c = 0; i_c < 2; ++i_c) {
         #pragma unroll
-        for (int i_c = 0; i_c < 2; ++i_c) {
-          #pragma unroll
-          for (int j_c = 0; j_c < 2; ++j_c) {
-            C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8 + 3] * B_shared[(tx & 7) * 2 + j_c + 48];
-          }
+        for (int j_c = 0; j_c < 2; ++j_c) {
+          C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8 + 5] * B_shared[(tx & 7) * 2 + j_c + 80];
         }
       }
-      if (k_outer < 6) {
+    }
+    if (k_outer < 6) {
+      #pragma unroll
+      for (int i_c = 0; i_c < 2; ++i_c) {
         #pragma unroll
-        for (int i_c = 0; i_c < 2; ++i_c) {
-          #pragma unroll
-          for (int j_c = 0; j_c < 2; ++j_c) {
-            C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8 + 4] * B_shared[(tx & 7) * 2 + j_c + 64];
-          }
+        for (int j_c = 0; j_c < 2; ++j_c) {
+          C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8 + 6] * B_shared[(tx & 7) * 2 + j_c + 96];
         }
       }
-      if (k_outer < 6) {
+    }
+    if (k_outer < 6) {
+      #pragma unroll
+      for (int i_c = 0; i_c < 2; ++i_c) {
         #pragma unroll
-        for (int i_c = 0; i_c < 2; ++i_c) {
-          #pragma unroll
-          for (int j_c = 0; j_c < 2; ++j_c) {
-            C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8 + 5] * B_shared[(tx & 7) * 2 + j_c + 80];
-          }
-        }
-      }
-      if (k_outer < 6) {
-        #pragma unroll
-        for (int i_c = 0; i_c < 2; ++i_c) {
-          #pragma unroll
-          for (int j_c = 0; j_c < 2; ++j_c) {
-            C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8 + 6] * B_shared[(tx & 7) * 2 + j_c + 96];
-          }
-        }
-      }
-      if (k_outer < 6) {
-        #pragma unroll
-        for (int i_c = 0; i_c < 2; ++i_c) {
-          #pragma unroll
-          for (int j_c = 0; j_c < 2; ++j_c) {
-            C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8 + 7] * B_shared[(tx & 7) * 2 + j_c + 112];
-          }
+        for (int j_c = 0; j_c < 2; ++j_c) {
+          C_local[i_c * 2 + j_c] += A_shared[(tx >> 3) * 16 + i_c * 8 + 7] * B_shared[(tx & 7) * 2 + j_c + 112];
         }
       }
     }
