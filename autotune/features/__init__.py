@@ -1,6 +1,7 @@
 """Features of configurations for cost models."""
 
 from autotune.features.curve import get_buffer_curve_sample_flatten
+from autotune.features.gpu_time import estimated_seconds
 from autotune.features.itervar import (
     ana_lower,
     flatten_itervar_feature,
@@ -19,6 +20,7 @@ __all__ = [
     "KnobFeatures",
     "LoopFeatures",
     "ana_lower",
+    "estimated_seconds",
     "flatten_itervar_feature",
     "get_buffer_curve_sample_flatten",
     "get_flatten_name",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from autotune.features.loops import attached_stages, planned
 from autotune.ir import Call, Cast, Conditional, Expr, ForKind, IterVar, ProducerLoad, Var
@@ -51,6 +51,8 @@ class Touch:
         shape: extents of the buffer.
         indices: of the element, by dimension.
         writes: whether it is written.
+        strides: elements from one index to the next, by dimension.
+        scope: the memory that it is in: ``global``, ``shared``, ``local``.
     """
 
     buffer: str
@@ -58,6 +60,8 @@ class Touch:
     shape: tuple[int, ...]
     indices: tuple[Affine, ...]
     writes: bool
+    strides: tuple[int, ...]
+    scope: str
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,7 @@ class StoreStatement:
         counts: operations by kind: ``float_mul``, ``int_addsub``, ``bool_op`` and so on.
         unroll: the nearest limit of unrolling; 0 if there is none.
         allocated: how many of the loops are around the place where the buffer comes to be.
+        ahead: how many fillings of the buffer are on their way while one is in use.
     """
 
     loops: tuple[StoreLoop, ...]
@@ -77,6 +82,7 @@ class StoreStatement:
     counts: Mapping[str, int]
     unroll: int
     allocated: int
+    ahead: int
 
 
 @dataclass(frozen=True)
@@ -167,9 +173,14 @@ class _Lister:
 
     def _note(self, plan: StagePlan, around: _Around, outside: int,
               touches: Sequence[Touch], counts: Mapping[str, int]) -> None:  # fmt: skip
-        allocated = outside if plan.root is not plan.stage else 0
+        stage = plan.stage
+        allocated = outside if plan.root is not stage else 0
+        ahead = max(stage.pipeline_stages - 1, int(stage.double_buffered))
+        known_counts = dict(counts)
         self.stores.append(
-            StoreStatement(around.loops, tuple(touches), dict(counts), around.unroll, allocated)
+            StoreStatement(
+                around.loops, tuple(touches), known_counts, around.unroll, allocated, ahead
+            )
         )
 
     def _written(self, plan: StagePlan, tensor: Tensor) -> Touch:
@@ -186,11 +197,25 @@ class _Lister:
             self.names[tensor] = f"{tensor.name}_{same}" if same else tensor.name
         plan = self.plan.stages.get(self.plan.schedule.stage_map[tensor.op])
         extents: Sequence[object] = tensor.shape
+        apart: Mapping[int, tuple[int, int]] = {}
         if plan is not None and plan.compact:
-            extents = [region.extent for region in plan.regions]
+            extents, apart = [region.extent for region in plan.regions], plan.stage.alignments
         shape = tuple(extent if isinstance(extent, int) else 1 for extent in extents)
         item = max(bits_of(tensor.dtype) // 8, 1)
-        return Touch(self.names[tensor], item, shape, tuple(indices), writes)
+        scope = "global" if plan is None else plan.scope
+        strides = _strides(shape, apart)
+        return Touch(self.names[tensor], item, shape, tuple(indices), writes, strides, scope)
+
+
+def _strides(shape: Sequence[int], apart: Mapping[int, tuple[int, int]]) -> tuple[int, ...]:
+    """Return strides of a tensor whose rows may be apart (`Stage.storage_align`)."""
+    found, stride = [0] * len(shape), 1
+    for dimension in reversed(range(len(shape))):
+        if dimension in apart:
+            factor, offset = apart[dimension]
+            stride += (offset - stride) % factor
+        found[dimension], stride = stride, stride * shape[dimension]
+    return tuple(found)
 
 
 def _of_sum(plan: StagePlan, leaf: IterVar, sums: set[IterVar]) -> bool:
@@ -232,10 +257,7 @@ class _BodyReader(Visitor):
         """Note what is behind a variable of a combiner."""
         if node in self.partial:
             known_place = self.partial[node]
-            self.touches.append(
-                Touch(known_place.buffer, known_place.item, known_place.shape,
-                      known_place.indices, writes=False)
-            )  # fmt: skip
+            self.touches.append(replace(known_place, writes=False))
         elif node in self.terms:
             self.visit(self.terms[node])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -38,6 +38,7 @@ class ConfigSpace(Knobs):
         self._known_points: ValidPoints | None = None
         self._rng: np.random.Generator | None = None
         self._drawn: dict[str, int] = {}
+        self._untuned: tuple[ConfigEntity | None, ...] = ()
 
     # ---- definition
 
@@ -147,6 +148,12 @@ class ConfigSpace(Knobs):
         return True  # counting the points to answer "is there a space?" would be a waste
 
     # ---- points
+
+    def untuned(self, choose: Callable[[], ConfigEntity | None]) -> ConfigEntity | None:
+        """Return the point with which the template runs untuned; it is chosen once."""
+        if not self._untuned:
+            self._untuned = (choose(),)
+        return self._untuned[0]
 
     def get(self, index: int) -> ConfigEntity:
         """Return the configuration at an index.

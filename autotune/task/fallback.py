@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeGuard
 
 from autotune.errors import SpaceError
@@ -34,15 +34,29 @@ class ChosenOption(OtherOptionEntity):
 class FallbackConfigEntity(Knobs):
     """The first entity of every knob, unless the template sets another.
 
-    A knob that was set before it is defined keeps its value.
-    """
+    A knob that was set before it is defined keeps its value. A template that neither asks
+    `is_fallback` nor sets a knob leaves the choice to an estimate, where there is one.
 
-    is_fallback = True
+    Attributes:
+        decided: whether the values are those of the template, or of an estimate already.
+    """
 
     def __init__(self) -> None:
         super().__init__()
+        self.decided = False
         self.space_map: dict[str, TransformSpace] = {}
         self._entity_map: dict[str, Entity] = {}
+
+    @property
+    def is_fallback(self) -> bool:  # type: ignore[override]
+        """True; who asks chooses the values."""
+        self.decided = True
+        return True
+
+    def decide(self, choices: Mapping[str, Entity]) -> None:
+        """Take these values from now on."""
+        self.decided = True
+        self._entity_map.update(choices)
 
     def _entities(self) -> dict[str, Entity]:
         return self._entity_map
@@ -84,7 +98,7 @@ class FallbackConfigEntity(Knobs):
                 f"defined so far: {', '.join(self.space_map) or 'none'}"
             )
         try:
-            self._entity_map[name] = self.space_map[name].within(constraints)
+            self.decide({name: self.space_map[name].within(constraints)})
         except SpaceError as error:
             raise SpaceError(
                 f"Cannot find feasible fallback split entity for node: {name}; {error}"
@@ -107,10 +121,10 @@ class FallbackConfigEntity(Knobs):
             imitated = self._imitation(config) if likeness > most else None
             if imitated is not None:
                 best, most = imitated, likeness
-        self._entity_map.update(best)
+        self.decide(best)
 
     def __setitem__(self, name: str, entity: Entity) -> None:
-        self._entity_map[name] = entity
+        self.decide({name: entity})
 
     def __repr__(self) -> str:
         return f"{list(self._entity_map.items())},{self.code_hash}"

@@ -13,11 +13,13 @@ from typing import Any, TypeVar, overload
 
 from autotune.errors import InstantiationError, SpaceError, TemplateError
 from autotune.target import Target
+from autotune.target.backends import part
 from autotune.task.collecting import collected
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.config_space import ConfigSpace
 from autotune.task.dispatcher import ApplyConfig, Config, DispatchContext
 from autotune.task.errors import WorkloadError
+from autotune.task.fallback import FallbackConfigEntity
 from autotune.task.knobs import Knobs
 from autotune.task.point_run import PointRun, ReplayedRun
 from autotune.task.workload import args_to_workload
@@ -284,6 +286,8 @@ class Call:
             SpaceError: the configuration is not one that the template offers.
         """
         point = config.point if isinstance(config, PointRun) else config
+        if isinstance(point, FallbackConfigEntity):
+            return self._untuned(point)
         if not isinstance(point, ConfigEntity):
             return Outcome(self._run(point), point)
         if self._attempted is not None and self._attempted[0] is point:
@@ -302,6 +306,34 @@ class Call:
             raise
         replayed.check(lambda: self.space)
         return Outcome(output, replayed)
+
+    def _untuned(self, config: FallbackConfigEntity) -> Outcome:
+        """Run the template untuned: with its own choice, or with the best by an estimate."""
+        output = self._run(config)
+        target = Target.current()
+        if config.decided or target is None:
+            return Outcome(output, config)
+        best = self.space.untuned(lambda: self._estimated(output, target))
+        if best is None:
+            return Outcome(output, config)
+        config.decide(best.recorded)
+        return Outcome(self._run(config), config)
+
+    def _estimated(self, output: object, target: Target) -> ConfigEntity | None:
+        search = part("autotune.driver.untuned:best_untuned")
+        best: ConfigEntity | None = search(self.space, self._valid, output, target)
+        return best
+
+    def _valid(self, point: ConfigEntity) -> object:
+        """Run the template with a point of its space.
+
+        Raises:
+            InstantiationError: the template declares it impossible.
+        """
+        outcome = self.outcome(point)
+        if not outcome.knobs.valid():
+            raise InstantiationError("; ".join(outcome.knobs.errors))
+        return outcome.output
 
     def _run(self, config: Config) -> object:
         with ApplyConfig(config):
