@@ -116,7 +116,7 @@ def depthwise_conv2d_nchw_cuda(
             partial(topi.nn.depthwise_conv2d_nchw, data, kernel, strides, padding, dilation),
             out_dtype,
         )
-        return te_conv2d.on_gpu(data, kernel, conv, {})
+        return te_conv2d.on_gpu(data, kernel, conv, ())
     n, c, h, w = topi.utils.get_const_tuple(data.shape)
     _, multiplier, kh, kw = topi.utils.get_const_tuple(kernel.shape)
     made: Made = plain(source_windows.depthwise_conv2d_cuda)(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from autotune import te, topi
-from autotune.task import TemplateConfig
+from autotune.task import OtherOptionEntity, SplitEntity, TemplateConfig
 
 from .products.gemm_shape import HALVES
 
@@ -38,6 +39,21 @@ def define_tile(
     cfg.define_split(name, axis, num_outputs=len(untuned), max_factor=max_factor)
     if cfg.is_fallback:
         cfg.fallback_split(name, list(untuned))
+
+
+def suggest(cfg: TemplateConfig, values: Mapping[str, object]) -> None:
+    """Name a point from which the estimate of untuned kernels, and a search, start.
+
+    ``values`` has a value for each knob; of splits the inner sizes.
+    """
+    cfg.suggest(
+        {
+            name: SplitEntity([-1, *value])
+            if isinstance(value, (tuple, list))
+            else OtherOptionEntity(value)
+            for name, value in values.items()
+        }
+    )
 
 
 def tile_axes(
@@ -93,13 +109,68 @@ def summed_in_registers(s: te.Schedule, out: te.Tensor) -> te.Tensor:
     return total
 
 
+def define_sharing(cfg: TemplateConfig, knob: str) -> int:
+    """Declare how many threads share each sum, before ``knob``, which splits what they share.
+
+    Returns:
+        How many they are; 1 in records from before there was a choice.
+    """
+    if knob in cfg and "sharing" not in cfg:
+        return 1
+    cfg.define_knob("sharing", [1, 2, 4, 8, 16, 32])
+    cfg.multi_filter(lambda c: c["sharing"].val <= c[knob].size[-1])
+    cfg.complete(lambda recorded: {"sharing": OtherOptionEntity(1), **recorded})
+    sharing: int = cfg["sharing"].val
+    return sharing
+
+
+def share_sum(
+    cfg: TemplateConfig,
+    s: te.Schedule,
+    total: te.Tensor,
+    knobs: Sequence[str],
+    sharing: int,
+    tag: str,
+    interleaved: bool = False,
+) -> tuple[te.Tensor, list[te.IterVar], list[te.IterVar]]:
+    """Split a sum into slices, of each of which several threads may add up parts.
+
+    Args:
+        cfg: the configuration.
+        s: the schedule.
+        total: a sum in registers.
+        knobs: how each axis of the reduction is split; threads share slices of the first.
+        sharing: threads that share each sum.
+        tag: of these threads.
+        interleaved: whether neighbouring threads add up neighbours, or runs.
+
+    Returns:
+        What adds up, and its loops over slices and in a slice.
+    """
+    axes = s[total].op.reduce_axis
+    outer, inner = map(list, tile_axes(cfg, s, total, dict(zip(knobs, axes, strict=True))))
+    if sharing == 1:
+        return total, outer, inner
+    if interleaved:
+        _, mine = s[total].split(inner[0], factor=sharing)
+    else:
+        mine, _ = s[total].split(inner[0], nparts=sharing)
+    part = s.rfactor(total, mine)
+    s[part].set_scope("local")
+    s[total].bind(s[total].op.reduce_axis[0], te.thread_axis(tag))
+    s[part].bind(s[part].op.axis[0], te.thread_axis(tag))
+    left = [each for each in s[part].leaf_iter_vars if each not in s[part].op.axis]
+    return part, left[0::2], left[1::2]
+
+
 def on_threads(
     cfg: TemplateConfig, s: te.Schedule, tensor: te.Tensor, knobs: Sequence[str],
-    tiled: Sequence[te.IterVar] = (),
+    tiled: Sequence[te.IterVar] = (), threads_of: str = "",
 ) -> Threads:  # fmt: skip
     """Tile the last axes of a tensor, a knob each: blocks, virtual threads, threads, own part.
 
-    ``tiled`` are other axes to tile instead of the last ones.
+    ``tiled`` are other axes to tile instead of the last ones, and ``threads_of`` the letters of
+    their threads instead of the last of x, y, z.
 
     for n: for y: for x:  ->  blockIdx.y = n, y.0: blockIdx.x = x.0:
                                 vthread = y.1: vthread = x.1:
@@ -115,9 +186,11 @@ def on_threads(
     first = stage.fuse(*whole, blocks[0])
     _bind(stage, [first, *blocks[1:]], [f"blockIdx.{letter}" for letter in letters])
     _bind(stage, virtual, ["vthread"] * len(virtual))
-    tags = [f"threadIdx.{letter}" for letter in letters]
+    tags = [f"threadIdx.{letter}" for letter in threads_of or letters]
+    sizes, spare = [cfg[knob].size[2] for knob in knobs], len(knobs) - len(tags) + 1
+    threads = (stage.fuse(*threads[:spare]), *threads[spare:])
     _bind(stage, threads, tags)
-    extents = [(tag, cfg[knob].size[2]) for tag, knob in zip(tags, knobs, strict=True)]
+    extents = list(zip(tags, [math.prod(sizes[:spare]), *sizes[spare:]], strict=True))
     return Threads(first, blocks[-1], threads[-1], extents)
 
 

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from autotune import get_config, te, topi
-from autotune.task import OtherOptionEntity, TemplateConfig
+from autotune.task import TemplateConfig
 
 from . import te_common
 from .arguments import template
 from .te_common import Scheduled
-from .te_untuned import CUDA_UNROLL, Tile, output_tiles, slices
 
 Extents = int | Sequence[int]
 Tensors = tuple[te.Tensor, te.Tensor, te.Tensor]
 
-# What suits a block on a GPU, and the largest slices of the reduction.
-CUDA_TILES = {"tile_f": Tile(1, 8, 4), "tile_y": Tile(1, 4, 1), "tile_x": Tile(1, 8, 1)}
-CUDA_SLICES = {"tile_rc": 8, "tile_ry": 64, "tile_rx": 64}
+# Knobs of a GPU: tiles of the output, and slices of the reduction.
+CUDA_TILES = ("tile_f", "tile_y", "tile_x")
+CUDA_SLICES = ("tile_rc", "tile_ry", "tile_rx")
+# Where the choice of untuned kernels starts: virtual threads, threads and a thread's own part of
+# channels, rows and columns; channels of a slice, and threads that share a sum.
+CUDA_STARTS = (
+    ((1, 8, 4), (1, 4, 1), (1, 8, 1), 8, 1),
+    ((2, 8, 2), (1, 2, 1), (1, 14, 1), 8, 1),
+    ((1, 16, 4), (1, 1, 2), (1, 8, 2), 4, 1),
+    ((1, 8, 2), (1, 4, 1), (1, 8, 1), 16, 4),
+    ((1, 4, 4), (1, 7, 1), (1, 7, 1), 16, 4),
+    ((1, 4, 4), (1, 1, 1), (1, 7, 1), 32, 8),
+)
+CUDA_DEPTHWISE_STARTS = (
+    ((1, 1, 1), (1, 8, 1), (1, 32, 1), 1, 1),
+    ((1, 1, 1), (1, 4, 4), (1, 32, 1), 1, 1),
+    ((1, 4, 1), (1, 7, 1), (1, 7, 1), 1, 1),
+    ((1, 2, 1), (1, 14, 1), (1, 14, 1), 1, 1),
+)
 
 
 def _conv2d(
@@ -39,66 +53,77 @@ def _depthwise(
 
 
 def _define_tiles(
-    cfg: TemplateConfig, padded: te.Tensor, conv: te.Tensor, most: Mapping[str, int]
-) -> None:
-    """Declare tiles of the output, and those slices of the reduction that have a largest size."""
-    images, *extents = topi.utils.get_const_tuple(conv.shape)
-    tiles = output_tiles(extents, [*CUDA_TILES.values()], images)
-    for name, axis, tile in zip(CUDA_TILES, conv.op.axis[1:], tiles, strict=True):
-        te_common.define_tile(cfg, name, axis, tile)
-    if not most:
-        return
-    f, y, x = (-math.prod(tile) for tile in tiles)
-    _, rows, columns = extents
-    _, _, h, w = topi.utils.get_const_tuple(padded.shape)
+    cfg: TemplateConfig, conv: te.Tensor, reduced: Sequence[str], tails: bool
+) -> int:
+    """Declare tiles of the output, slices of the reduction, and where a choice starts.
 
-    def staged(sizes: Sequence[int]) -> int:
-        rc, ry, rx = sizes
-        count: int = rc * (f * ry * rx + (y * h // rows + ry) * (x * w // columns + rx))
-        return 4 * count
-
-    reduced = te_common.sum_of(conv).op.reduce_axis
-    lengths = [te_common.extent_of(axis) for axis in reduced]
-    sizes = slices(lengths, [*most.values()], staged)
-    for name, axis, size in zip(most, reduced, sizes, strict=True):
-        te_common.define_tile(cfg, name, axis, (-1, size))
-
-
-def _stage(s: te.Schedule, conv: te.Tensor) -> tuple[te.Tensor, list[te.Tensor]]:
-    """Sum in registers what is read through shared memory; return the sums and what is shared."""
-    padded, kernel = te_common.sum_of(conv).op.input_tensors
-    s[padded].compute_inline()
-    local = te_common.summed_in_registers(s, conv)
-    return local, [s.cache_read(t, "shared", [local]) for t in (padded, kernel)]
+    Returns:
+        How many threads share a sum.
+    """
+    shared = tails and bool(reduced)
+    sharing = te_common.define_sharing(cfg, "tile_rc") if shared else 1
+    policy = "verbose" if tails else "factors"
+    for name, axis in zip(CUDA_TILES, conv.op.axis[1:], strict=True):
+        cfg.define_split(name, axis, policy, num_outputs=4)
+    sums = te_common.sum_of(conv).op.reduce_axis
+    for name, axis in zip(reduced, sums, strict=False):
+        cfg.define_split(name, axis, num_outputs=2)
+    te_common.define_unroll(cfg)
+    for f, y, x, channels, threads in CUDA_STARTS if reduced else CUDA_DEPTHWISE_STARTS:
+        values: dict[str, object] = dict(zip(CUDA_TILES, (f, y, x), strict=True))
+        if reduced:
+            filters = [te_common.extent_of(axis) for axis in sums[1:]]
+            values |= zip(reduced, ([channels], *([n] for n in filters)), strict=True)
+        if shared:
+            values["sharing"] = threads
+        te_common.suggest(cfg, values | {"auto_unroll_max_step": 512, "unroll_explicit": 1})
+    return sharing
 
 
 def on_gpu(
-    data: te.Tensor, kernel: te.Tensor, conv: te.Tensor, most: Mapping[str, int]
+    data: te.Tensor,
+    kernel: te.Tensor,
+    conv: te.Tensor,
+    reduced: Sequence[str],
+    tails: bool = False,
 ) -> Scheduled:
     """Tile the output in blocks, virtual threads and threads.
 
-    ``most`` has the largest slices of the reduction, slice by slice of which passes through shared
-    memory; without any a block stages all that it reads at once.
+    Args:
+        data: the images.
+        kernel: the filters.
+        conv: the convolution.
+        reduced: how each axis of the reduction is split: a slice at a time passes through shared
+            memory; without any a block stages all that it reads at once.
+        tails: whether tiles need not divide the output, and threads may share sums; the knobs of
+            TVM's templates offer neither.
     """
     s = te.create_schedule([conv.op])
     cfg = get_config()
-    _define_tiles(cfg, te_common.sum_of(conv).op.input_tensors[0], conv, most)
-    if cfg.is_fallback and most:
-        cfg["auto_unroll_max_step"], cfg["unroll_explicit"] = map(OtherOptionEntity, CUDA_UNROLL)
-    te_common.define_unroll(cfg)
+    padded = te_common.sum_of(conv).op.input_tensors[0]
+    sharing = _define_tiles(cfg, conv, reduced, tails)
 
-    local, shared = _stage(s, conv)
-    threads = te_common.on_threads(cfg, s, conv, list(CUDA_TILES))
+    local = te_common.summed_in_registers(s, conv)
+    s[padded].compute_inline()
+    total, tags = local, "zyx" if sharing == 1 else "yz"
+    if reduced:
+        # What threads of a warp add up they exchange without shared memory.
+        share = te_common.share_sum(cfg, s, local, reduced, sharing, "threadIdx.x", True)
+        total, outer, inner = share
+    shared = [s.cache_read(t, "shared", [total]) for t in (padded, kernel)]
+    threads = te_common.on_threads(cfg, s, conv, list(CUDA_TILES), threads_of=tags)
     s[local].compute_at(s[conv], threads.thread)
+    every = threads.extents
+    if sharing > 1:
+        s[total].compute_at(s[conv], threads.thread)
+        every = [*sorted(every, reverse=True), ("threadIdx.x", sharing)]
     reader, place = s[conv], threads.block
-    if most:
-        spatial, reduced = s[local].op.axis, s[local].op.reduce_axis
-        outer, inner = te_common.tile_axes(cfg, s, local, dict(zip(most, reduced, strict=True)))
-        s[local].reorder(*outer, *inner, *spatial)
-        reader, place = s[local], outer[-1]
+    if reduced:
+        s[total].reorder(*outer, *inner, *s[total].op.axis[-4:])
+        reader, place = s[total], outer[-1]
     for stage in shared:
         s[stage].compute_at(reader, place)
-        te_common.fetch_together(s[stage], threads.extents)
+        te_common.fetch_together(s[stage], every)
     te_common.unroll(cfg, s[conv], threads.first)
     return s, [data, kernel, conv]
 
@@ -142,7 +167,7 @@ def conv2d_nchw_cuda(
 
     Input and filter pass through shared memory, a slice of the reduction at a time.
     """
-    return on_gpu(*_conv2d(n, h, w, co, ci, kh, kw, stride, padding), CUDA_SLICES)
+    return on_gpu(*_conv2d(n, h, w, co, ci, kh, kw, stride, padding), CUDA_SLICES, tails=True)
 
 
 @template("te/conv2d_nchw.cpu")
@@ -184,7 +209,7 @@ def depthwise_conv2d_nchw_cuda(
     stride: Extents = 1, padding: Extents = 0,
 ) -> Scheduled:  # fmt: skip
     """Depthwise convolution; a block stages its input tile and filters."""
-    return on_gpu(*_depthwise(n, h, w, c, multiplier, kh, kw, stride, padding), {})
+    return on_gpu(*_depthwise(n, h, w, c, multiplier, kh, kw, stride, padding), (), tails=True)
 
 
 @template("te/depthwise_conv2d_nchw.cpu")

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from autotune import get_config, te, topi
-from autotune.task import OtherOptionEntity
+from autotune.ir import reads_in
+from autotune.ir.structure import variables
 
 from . import te_common
 from .arguments import template
 from .te_common import Scheduled
-from .te_untuned import Tile, output_tiles, slice_of
 
-# What suits a block of the product on a GPU: tiles of rows and columns, slices of the sum, and how
-# many of these are fetched ahead.
-CUDA_TILE, CUDA_SLICE, CUDA_PIPELINE = Tile(virtual=2, threads=8, own=4), 8, 3
+# Tiles of rows and columns from which the choice of untuned kernels on a GPU starts: virtual
+# threads, threads, and a thread's own part; slices of the sum, and threads that share it.
+CUDA_STARTS = (
+    ((1, 8, 8), (2, 8, 4), 16, 1),
+    ((2, 8, 4), (2, 8, 4), 8, 1),
+    ((1, 8, 4), (1, 16, 4), 16, 1),
+    ((1, 8, 4), (1, 8, 4), 16, 4),
+    ((1, 4, 4), (1, 8, 4), 32, 8),
+    ((1, 8, 2), (1, 8, 2), 32, 4),
+    ((1, 4, 1), (1, 4, 2), 64, 16),
+    ((1, 1, 1), (1, 8, 1), 128, 32),
+)
 
 
 def _gemm(m: int, n: int, k: int, transposed: bool) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
@@ -27,37 +36,65 @@ def schedule_cuda(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
     cfg = get_config()
     i, j = c.op.axis
     k = te_common.sum_of(c).op.reduce_axis[0]
-    tiles = output_tiles(topi.utils.get_const_tuple(c.shape), [CUDA_TILE, CUDA_TILE])
-    for name, axis, untuned in zip(("tile_i", "tile_j"), (i, j), tiles, strict=True):
-        te_common.define_tile(cfg, name, axis, untuned, max_factor=64)
-    slice_k = slice_of(te_common.extent_of(k), CUDA_SLICE)
-    te_common.define_tile(cfg, "tile_k", k, (-1, slice_k), max_factor=64)
+    sharing = te_common.define_sharing(cfg, "tile_k")
+    for name, axis in (("tile_i", i), ("tile_j", j)):
+        cfg.define_split(name, axis, "verbose", num_outputs=4, max_factor=64)
+    cfg.define_split("tile_k", k, "verbose", num_outputs=2, max_factor=128)
     cfg.define_knob("vector", [1, 2, 4])
     # 0: fetch, then compute; 1: fetch the next slice while computing; n: n slices fetched ahead by
     # asynchronous copies.
     cfg.define_knob("pipeline", [0, 1, 2, 3, 4])
-    if cfg.is_fallback and a.dtype == "float32":
-        cfg["pipeline"] = OtherOptionEntity(CUDA_PIPELINE)
     te_common.define_unroll(cfg)
+    for tile_i, tile_j, slice_k, threads_k in CUDA_STARTS:
+        te_common.suggest(
+            cfg,
+            {
+                "tile_i": tile_i,
+                "tile_j": tile_j,
+                "tile_k": [slice_k],
+                "sharing": threads_k,
+                "vector": 1,
+                "pipeline": 3 if a.dtype == "float32" else 0,
+                "auto_unroll_max_step": 512,
+                "unroll_explicit": 1,
+            },
+        )
 
     local = te_common.summed_in_registers(s, c)
-    shared = [s.cache_read(t, "shared", [local]) for t in (a, b)]
-    registers = [s.cache_read(t, "local", [local]) for t in shared]
-    threads = te_common.on_threads(cfg, s, c, ["tile_i", "tile_j"])
+    along = _along_sum(local)
+    # Where both matrices are stored along the sum, neighbouring threads take neighbours of it.
+    tags, tag_k = ("zy", "threadIdx.x") if all(along) else ("yx", "threadIdx.z")
+    total, (ko,), (ki,) = te_common.share_sum(
+        cfg, s, local, ["tile_k"], sharing, tag_k, all(along)
+    )
+    shared = [s.cache_read(t, "shared", [total]) for t in (a, b)]
+    registers = [s.cache_read(t, "local", [total]) for t in shared]
+    threads = te_common.on_threads(cfg, s, c, ["tile_i", "tile_j"], threads_of=tags)
     s[local].compute_at(s[c], threads.thread)
-    i, j = s[local].op.axis
-    ko, ki = cfg["tile_k"].apply(s, local, s[local].op.reduce_axis[0])
-    s[local].reorder(ko, ki, i, j)
-    for stage, own in zip(shared, registers, strict=True):
-        s[stage].compute_at(s[local], ko)
-        s[own].compute_at(s[local], ki)
-        te_common.fetch_together(s[stage], threads.extents, cfg["vector"].val)
+    s[total].compute_at(s[c], threads.thread)
+    s[total].reorder(ko, ki, *s[total].op.axis[-2:])
+    every = [*threads.extents]
+    every.insert(len(every) if all(along) else 0, (tag_k, sharing))
+    vector = cfg["vector"].val
+    for stage, own, rows in zip(shared, registers, along, strict=True):
+        s[stage].compute_at(s[total], ko)
+        s[own].compute_at(s[total], ki)
+        if rows:  # apart by an odd number of vectors, in other banks
+            s[stage].storage_align(s[stage].op.axis[0], 2 * vector, vector)
+        te_common.fetch_together(s[stage], every, vector)
         if cfg["pipeline"].val == 1:
             s[stage].double_buffer()
         elif cfg["pipeline"].val > 1:
             s[stage].async_copy(cfg["pipeline"].val)
     te_common.unroll(cfg, s[c], threads.first)
     return s, [a, b, c]
+
+
+def _along_sum(total: te.Tensor) -> list[bool]:
+    """Return for each factor of a sum of products whether neighbours in memory are added up."""
+    over = {axis.var for axis in total.op.reduce_axis}
+    assert isinstance(total.op, te.ComputeOp)
+    return [not over.isdisjoint(variables(each.indices[-1])) for each in reads_in(*total.op.body)]
 
 
 def schedule_cpu(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:

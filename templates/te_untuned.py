@@ -77,11 +77,6 @@ def _dividing(extents: Sequence[int], tiles: Sequence[Tile]) -> list[tuple[int, 
     return list(zip(virtual, threads, own, strict=True))
 
 
-def slice_of(extent: int, wanted: int, most: int = _MOST_OF_AXIS) -> int:
-    """Return the factor of an extent of the reduction that is nearest to the wanted size."""
-    return min((d for d in divisors(extent) if d <= most), key=lambda d: _apart(d, wanted))
-
-
 def slices(
     extents: Sequence[int], most: Sequence[int], staged: Callable[[Sequence[int]], int]
 ) -> list[int]:

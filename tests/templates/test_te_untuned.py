@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from autotune.templates.te_untuned import Tile, output_tiles, slice_of, slices
+from autotune.templates.te_untuned import Tile, output_tiles, slices
 
 WANTED = [Tile(2, 8, 4), Tile(2, 8, 4)]
 
@@ -26,13 +26,6 @@ def test_parts_of_threads_are_smaller_where_blocks_would_be_too_few():
     assert [tile[3] for tile in few] == [1, 1]
     assert [tile[3] for tile in many] == [4, 4]
     assert output_tiles((64, 64), WANTED, images=300) == many
-
-
-@pytest.mark.parametrize(
-    ("extent", "size"), [(512, 8), (53, 53), (97, 1), (184, 8), (1, 1), (5, 5), (100, 10)]
-)
-def test_a_slice_is_the_factor_nearest_to_what_suits(extent, size):
-    assert slice_of(extent, 8) == size
 
 
 def test_slices_have_whole_filters_and_as_many_channels_as_fit():
