@@ -31,10 +31,10 @@ from autotune.lowering.extents import (
     is_constant,
     same_extent,
 )
-from autotune.lowering.plan import Body, Plan, StagePlan, Thread
+from autotune.lowering.plan import Plan, StagePlan, Thread
 from autotune.lowering.regions import Region, clip, cover, relax, whole
 from autotune.lowering.scan_plan import check_steps, scan_plan
-from autotune.lowering.shared_work import check_shared_work
+from autotune.lowering.shared_work import check_shared_work, reads_own_block
 from autotune.lowering.unfinished import is_unattached, unattached
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
@@ -131,10 +131,11 @@ class _Inference:
         edges = self._edges(op, regions, values)
         env = self._environment(op, regions, values)
         body = self.simplifier.body(op, env)
+        private = self.gpu and scope == "local" and not kept
         if scope == "local" and stage.computes_whole_tiles:
             # All threads of a warp have to take part in an instruction.
             edges = [edge for edge in edges if self._is_uniform(edge, outside)]
-        elif edges and scope == "local" and self._stays_in_block(stage, body):
+        elif private and edges and reads_own_block(self.simplifier, body, self.kept):
             # What lies beyond the tensor is computed too, which costs less than to ask: nobody
             # reads it, and what it is computed from has memory as it is not clipped.
             self.unclipped.add(stage)
@@ -267,24 +268,11 @@ class _Inference:
             part = [self._relaxed(index, scope, outside) for index in load.indices]
             regions = part if regions is None else list(map(self._cover, regions, part))
         found: list[Region | None] = regions or [None] * len(extents)
-        return tuple(
-            whole(extent)
-            if region is None
-            else region
-            if unclipped
-            else clip(self.simplifier, region, extent)
-            for region, extent in zip(found, extents, strict=True)
-        )
-
-    def _stays_in_block(self, stage: Stage, body: Body) -> bool:
-        """Return whether a stage of a GPU reads only what its block computes, by known indices."""
-        if not self.gpu or stage in self.kept or stage.holds_state:
-            return False
-        for load in reads_of(body):
-            source = self.simplifier.stage_of[load.tensor.op]
-            if source.attach_type != "at" or source in self.kept or reads_in(*load.indices):
-                return False
-        return True
+        all_known = [r or whole(extent) for r, extent in zip(found, extents, strict=True)]
+        if unclipped:
+            return tuple(all_known)
+        pairs = zip(all_known, extents, strict=True)
+        return tuple(clip(self.simplifier, region, extent) for region, extent in pairs)
 
     def _cover(self, a: Region | None, b: Region | None) -> Region | None:
         return None if a is None or b is None else cover(self.simplifier, a, b)

@@ -1,12 +1,14 @@
-"""A check that threads and blocks share work only if they see all elements of its result."""
+"""Which work threads and blocks may share: what they see all elements of."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from autotune.errors import LoweringError
 from autotune.ir.expr import IterVar
-from autotune.lowering.plan import Thread
+from autotune.ir.visitor import reads_in
+from autotune.lowering.bodies import BodySimplifier, reads_of
+from autotune.lowering.plan import Body, Thread
 from autotune.lowering.regions import Region
 from autotune.te.stage import Stage
 
@@ -26,6 +28,22 @@ def check_shared_work(
             _check_joined(stage, leaf, thread, regions)
         elif scope == "local" or thread.tag.startswith("blockIdx"):
             raise _private(stage, scope, leaf, thread)
+
+
+def reads_own_block(simplifier: BodySimplifier, body: Body, kept: Collection[Stage]) -> bool:
+    """Return whether a stage reads only what its block computes, by indices known ahead.
+
+    Args:
+        simplifier: of the lowering.
+        body: of the stage.
+        kept: the stages whose result the caller gets.
+    """
+    for load in reads_of(body):
+        source = simplifier.stage_of[load.tensor.op]
+        apart = source.attach_type != "at" or source in kept or source.holds_state
+        if apart or reads_in(*load.indices):
+            return False
+    return True
 
 
 def _private(stage: Stage, scope: str, leaf: IterVar, thread: Thread) -> LoweringError:
