@@ -82,10 +82,11 @@ def test_defaults_are_choices_of_the_space(m):
         (Gemm(8, 768, 768, "float16"), False),
         (Gemm(8, 4096, 4096, "float16", 4), False),
         (Gemm(8, 4096, 4096, "float16", 1, True), False),
+        (Gemm(32, 4096, 4096, "float16", epilogue=Epilogue(affine=True)), True),
     ],
     ids=[
         "near", "long-sums", "16-rows", "more-rows", "few-columns", "64-rows", "64-rows-far",
-        "small", "batch", "left-across",
+        "small", "batch", "left-across", "scaled",
     ],
 )  # fmt: skip
 def test_large_weights_of_few_rows_are_streamed_untuned(shape, streamed):
