@@ -185,11 +185,10 @@ def _swapped(shape: Product) -> int | None:
     if shape.transpose_a and shape.m < FULL_ROWS:
         short = shape.k <= LONGEST_SWAPPED and shape.batch == 1
         return int(shape.m <= FEW_SWAPPED and short and in_registers(shape))
-    other = shape.n * shape.k
-    far = other * gemm_skinny.ITEM_BYTES > gemm_skinny.NEAR_BYTES
-    near = other >= gemm_skinny.LEAST and shape.k <= gemm_skinny.SHORT_SUM
+    near = shape.n * shape.k >= gemm_skinny.LEAST and shape.k <= gemm_skinny.SHORT_SUM
+    large = near or gemm_skinny.is_far(shape)
     few = shape.m <= gemm_skinny.MOST_ROWS and shape.batch == 1
-    return 1 if (far or near) and few and gemm_skinny.has_many_tiles(shape) else None
+    return 1 if large and few and gemm_skinny.has_many_tiles(shape) else None
 
 
 def halos_gain(shape: Product, choice: Mapping[str, int], target: Target) -> bool:

@@ -31,6 +31,8 @@ MOST_ROWS = 64
 # Untuned, rows above which `gemm_tma` is faster, with sums up to so long and so many tiles of 64
 # columns.
 SOME_ROWS, SHORT_SUM, TILES = 16, 4096, 32
+# Fewer rows above which that is so for as many elements of a b that the L2 cache holds.
+FEWER_ROWS, LARGE = 4, 2**24
 # Elements of the other operand from which on it is streamed where nothing was tuned.
 LEAST = 2**20
 # Blocks of a cluster, at most, and of more that split K; threads of a block that adds their sums.
@@ -75,18 +77,25 @@ def refusal(shape: Product) -> str | None:
 def suits(shape: Product) -> bool:
     """Return whether a product runs so where nothing was tuned.
 
-    On an H200 `gemm_tma` with swapped operands was 1.02 to 1.25 times as fast for more than 16
-    rows by 2048 columns and more, and sums of up to 4096 products, for five of five, and for 33
-    rows and more, nine of ten; this for 8 and 11 rows, and for 20x1024x8192 (5.3 us, by TMA 6.8).
-    TMA takes as long for 8 numbers along M as for 64: where a is stored as [k, m], others are
-    faster. With a scale and a shift, which swapped operands cannot have, 32x4096x4096 took 7.8 us
-    so and 10.1 by `cp.async`, 24x3072x768 3.4 and 4.0.
+    On an H200 `gemm_tma` with swapped operands, which splits K within a cluster too, took 6.6 us
+    for 8x4096x4096 nt, this 6.8, for 16x4096x4096 6.0 and 7.0; but for 20x8688x5504 29.8 and 24.9,
+    8x11008x4096 nt 25.3 and 24.0, 4x4096x4096 nt 7.6 and 7.4. TMA takes as long for 8 numbers
+    along M as for 64: where a is stored as [k, m], others are faster. With a scale and a shift,
+    which swapped operands cannot have, 32x4096x4096 nt took 7.8 us so and 10.1 by `cp.async`,
+    24x3072x768 nt 3.4 and 4.0.
     """
-    short = shape.m > SOME_ROWS and shape.k <= SHORT_SUM and has_many_tiles(shape)
-    short = short and in_registers(shape)
-    few = shape.m <= MOST_ROWS // 2 and not short and not shape.transpose_a
+    large_and_near = shape.n * shape.k >= LARGE and not is_far(shape)
+    rows = FEWER_ROWS if large_and_near else SOME_ROWS
+    short = shape.m > rows and shape.k <= SHORT_SUM and has_many_tiles(shape)
+    swapped = short and in_registers(shape)
+    few = shape.m <= MOST_ROWS // 2 and not swapped and not shape.transpose_a
     large = shape.n * shape.k >= LEAST
     return few and large and shape.batch == 1 and refusal(shape) is None
+
+
+def is_far(shape: Product) -> bool:
+    """Return whether little of the other operand stays in the L2 cache."""
+    return shape.n * shape.k * ITEM_BYTES > NEAR_BYTES
 
 
 def has_many_tiles(shape: Product) -> bool:

@@ -72,10 +72,12 @@ def test_defaults_are_choices_of_the_space(m):
 @pytest.mark.parametrize(
     ("shape", "streamed"),
     [
-        (Gemm(8, 4096, 4096, "float16"), True),
+        (Gemm(4, 4096, 4096, "float16"), True),
         (Gemm(20, 1024, 8192, "float16"), True),
-        (Gemm(16, 4096, 4096, "float16"), True),
-        (Gemm(17, 4096, 4096, "float16"), False),
+        (Gemm(16, 2048, 8192, "float16"), True),
+        (Gemm(16, 3072, 768, "float16"), True),
+        (Gemm(16, 4096, 11008, "float16"), True),
+        (Gemm(5, 4096, 4096, "float16"), False),
         (Gemm(24, 1024, 4096, "float16"), True),
         (Gemm(64, 4096, 4096, "float16"), False),
         (Gemm(64, 11008, 4096, "float16"), False),
@@ -85,8 +87,8 @@ def test_defaults_are_choices_of_the_space(m):
         (Gemm(32, 4096, 4096, "float16", epilogue=Epilogue(affine=True)), True),
     ],
     ids=[
-        "near", "long-sums", "16-rows", "more-rows", "few-columns", "64-rows", "64-rows-far",
-        "small", "batch", "left-across", "scaled",
+        "near", "long-sums", "near-long-sums", "small-b", "far", "more-rows",
+        "few-columns", "64-rows", "64-rows-far", "small", "batch", "left-across", "scaled",
     ],
 )  # fmt: skip
 def test_large_weights_of_few_rows_are_streamed_untuned(shape, streamed):
