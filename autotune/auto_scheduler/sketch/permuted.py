@@ -5,6 +5,9 @@ neighbours in memory are steps of the sum, or rows, or columns. Of an image of N
 of a row, which a window reads at every offset, and of filters of OIHW places of the window: these
 are copied one by one, again for each tile. Of a copy whose channels stand last neighbours are
 steps. cuDNN transposes such images too (NVIDIA, "Convolutional Layers User's Guide").
+
+Of an image that is padded first the copy has no padding: nothing is computed for its elements, and
+zeros are put where a product loads its tiles, as of images whose channels stand last.
 """
 
 from __future__ import annotations
@@ -13,17 +16,20 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import ClassVar
 
-from autotune.auto_scheduler.graph.reads import reads_of
+from autotune.auto_scheduler.graph.reads import reads_of, shifted_equal
 from autotune.auto_scheduler.sketch.caches import CacheRead
 from autotune.auto_scheduler.sketch.products import Product, bind_together, one_loop, product_of
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
+from autotune.auto_scheduler.sketch.stage_queries import consumers, is_output
 from autotune.auto_scheduler.states.loops import Iterator
 from autotune.auto_scheduler.states.replay import permuted_scope, view_scope
 from autotune.auto_scheduler.states.state import State
 from autotune.auto_scheduler.transform_steps.loops import WGMMA
 from autotune.ir import (
     Add,
+    Conditional,
     Expr,
+    FloatImm,
     IntImm,
     IterVar,
     Mul,
@@ -49,11 +55,12 @@ Indexed = tuple[Sequence[Expr], Sequence[int]]
 
 
 def as_it_lies_and_permuted(
-    state: State, stage_id: int, instructions: str
+    context: SketchContext, state: State, stage_id: int, instructions: str
 ) -> list[tuple[State, int]]:
     """Returns a state with the stage of a product, and one with copies of unsuitable operands.
 
     Args:
+        context: of the rule.
         state: left as it is.
         stage_id: of the product.
         instructions: that are to multiply; ``wgmma`` reads floats along the sum only.
@@ -62,12 +69,12 @@ def as_it_lies_and_permuted(
     found = product_of(op, instructions)
     assert found is not None
     along = instructions == WGMMA and found.item == _BANK_BYTES
-    permuted = _permuted(state, stage_id, found, along)
+    permuted = _permuted(context, state, stage_id, found, along)
     return [(state, stage_id)] if permuted is None else [(state, stage_id), permuted]
 
 
 def _permuted(
-    state: State, stage_id: int, found: Product, along: bool
+    context: SketchContext, state: State, stage_id: int, found: Product, along: bool
 ) -> tuple[State, int] | None:
     """Return a state where operands have a suitable layout; None if they have, or cannot."""
     op = state.stages[stage_id].op
@@ -84,9 +91,34 @@ def _permuted(
         last = _dimension(channel, read[operand][0])
         assert last is not None
         order = [i for i in range(len(read[operand][0])) if i != last]
-        new.cache_read(new.stage_id(operand), permuted_scope([*order, last]), [stage_id])
+        scope, at = permuted_scope([*order, last]), new.stage_id(operand)
+        padded = padded_by(operand) if _is_read_here_alone(context, state, operand) else None
+        if padded is not None:
+            # What is padded is copied, with nothing to compute; the zeros are not stored.
+            new.cache_read(new.stage_id(padded), scope, [at])
+            at, stage_id = at + 1, stage_id + 1
+        new.cache_read(at, scope, [stage_id])
         stage_id += 1
     return None if new.transform_steps == state.transform_steps else (new, stage_id)
+
+
+def padded_by(op: Operation) -> Operation | None:
+    """Returns what an operation pads with a constant, or only moves; None if it does neither."""
+    body = op.body[0] if isinstance(op, ComputeOp) and len(op.body) == 1 else None
+    if isinstance(body, Conditional) and isinstance(body.other, IntImm | FloatImm):
+        body = body.then
+    if not isinstance(body, ProducerLoad) or len(body.indices) != len(op.axis):
+        return None
+    if body.tensor is not body.tensor.op.outputs[0]:
+        return None  # copies are of the first result of an operation that has several
+    moved = zip(op.axis, body.indices, strict=True)
+    return body.tensor.op if all(shifted_equal(axis.var, i) for axis, i in moved) else None
+
+
+def _is_read_here_alone(context: SketchContext, state: State, operand: Operation) -> bool:
+    """Return whether an operand of a product is computed for that product only."""
+    at = state.stage_id(operand)
+    return not is_output(context, state, at) and len(consumers(context, state, at)) == 1
 
 
 def _channel(found: Product, reads: Sequence[Indexed]) -> IterVar | None:
@@ -203,10 +235,21 @@ def permuted_by(state: State, stage_id: int) -> tuple[int, ...] | None:
     if not stage.name.endswith(f".{PERMUTED}") or not isinstance(stage.op, ComputeOp):
         return None
     load = stage.op.body[0]
-    if not isinstance(load, ProducerLoad) or load.tensor.op is not state.stages[stage_id - 1].op:
+    source = state.stages[stage_id - 1]
+    if not isinstance(load, ProducerLoad) or load.tensor.op is not source.op:
         return None
+    if _pads_permuted(state, source.op):
+        return None  # it says in which order that is read
     order = tuple([load.indices.index(axis.var) for axis in stage.op.axis])
     return order if order[:-1] == tuple(sorted(order[:-1])) else None
+
+
+def _pads_permuted(state: State, op: Operation) -> bool:
+    """Return whether an operation pads what was copied in another order."""
+    if not isinstance(op, ComputeOp) or op.reduce_axis:
+        return False
+    read = [state.stages[state.stage_id(each)] for each in reads_of(op)]
+    return any(each.name.endswith(f".{PERMUTED}") for each in read)
 
 
 def _tile(state: State, stage_id: int, before: int) -> None:

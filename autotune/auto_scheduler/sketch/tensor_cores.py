@@ -53,7 +53,7 @@ class TensorCores:
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Tile the stage that takes the results over, and mark the nest that computes them."""
         state, groups = by_groups(context, state, stage_id, TENSOR_CORE, COLUMNS * OWN)
-        for given, place in as_it_lies_and_permuted(state, stage_id, TENSOR_CORE):
+        for given, place in as_it_lies_and_permuted(context, state, stage_id, TENSOR_CORE):
             found = product_of(given.stages[place].op, TENSOR_CORE)
             assert found is not None
             several = [given]

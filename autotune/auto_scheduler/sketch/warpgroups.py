@@ -57,7 +57,7 @@ class WarpgroupTensorCores:
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Tile the stage that takes the results over, and mark the nest that computes them."""
         state, groups = by_groups(context, state, stage_id, WGMMA, PANEL)
-        for given, place in as_it_lies_and_permuted(state, stage_id, WGMMA):
+        for given, place in as_it_lies_and_permuted(context, state, stage_id, WGMMA):
             found = product_of(given.stages[place].op, WGMMA)
             assert found is not None
             states = [given]

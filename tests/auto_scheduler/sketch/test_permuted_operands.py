@@ -8,6 +8,7 @@ import pytest
 from autotune import te
 from autotune.auto_scheduler.search.analytical.tensor_cores import TensorCoreCostModel
 from autotune.auto_scheduler.search.analytical.warpgroups import WarpgroupCostModel
+from autotune.auto_scheduler.states.loops import ComputeAtKind
 from autotune.kernel import launch_violation
 from tests.auto_scheduler.convolutions import TYPES, Conv
 from tests.auto_scheduler.search.test_cut_tiles import KINDS, programs
@@ -17,14 +18,18 @@ from tests.fuzz.running import Job, run_batch
 
 def copies_of(model):
     """Names of the stages that a program copies in another order."""
-    return {each.name for each in model.program.state.stages if each.name.endswith(".permuted")}
+    return {
+        each.name
+        for each in model.program.state.stages
+        if each.name.endswith(".permuted") and each.compute_at is ComputeAtKind.ROOT
+    }
 
 
 def permuted(found):
     return [each for each in found if copies_of(each)]
 
 
-IMAGE, FILTERS = "PadInput.permuted", "weight.permuted"
+IMAGE, FILTERS = "x.permuted", "weight.permuted"
 POINTWISE = {"kernel": (1, 1), "pad": (0, 0, 0, 0), "layout": "NCHW"}
 
 
@@ -76,6 +81,42 @@ def test_a_sum_over_two_axes_is_copied_only_where_operands_have_others_last():
 
         found = programs([a, b, te.compute((32, 32), value, name="C")], TensorCoreCostModel)[1]
         assert len(permuted(found)) == (len(found) // 2 if swapped else 0)
+
+
+def of_padded(also):
+    """A product of an image [channel, place], made and padded first; it is added too if also."""
+    x = te.placeholder((64, 61), "float16", name="x")
+    w = te.placeholder((64, 64), "float16", name="w")
+    made = te.compute((64, 61), lambda c, i: te.abs(x[c, i]), name="made")
+
+    def padded(c, i):
+        zero = te.const(0, "float16")
+        return te.if_then_else(te.all(i >= 1, i < 62), made[c, i - 1], zero)
+
+    pad = te.compute((64, 63), padded, name="pad")
+    k = te.reduce_axis((0, 64), "k")
+
+    def value(i, j):
+        return te.sum(pad[k, i].astype("float32") * w[j, k].astype("float32"), axis=k)
+
+    total = te.compute((63, 64), value, name="total")
+    if not also:
+        return [x, w, total]
+    return [x, w, te.compute((63, 64), lambda i, j: total[i, j] + pad[j, i].astype("float32"))]
+
+
+@pytest.mark.parametrize(
+    ("also", "copied"), [(False, "made.permuted"), (True, "pad.permuted")], ids=["alone", "twice"]
+)
+def test_padding_is_copied_only_if_others_read_it_too(also, copied, tmp_path):
+    task, found = programs(of_padded(also), TensorCoreCostModel)
+    assert set().union(*map(copies_of, found)) == {copied}
+
+    def wanted(inputs):
+        pad = np.pad(np.abs(inputs[0]).astype(np.float64), [(0, 0), (1, 1)]).T
+        return pad @ inputs[1].astype(np.float64).T + (pad if also else 0.0)
+
+    check(task, permuted(found)[0], wanted, np.float16, tmp_path)
 
 
 CONVOLUTIONS = {
@@ -201,4 +242,4 @@ def test_threads_read_neighbours_of_the_source_and_store_neighbours_of_the_copy(
     text = kernel.source.split("__global__")[1]
     # 64 of 256 places of each of 64 channels; rows of a tile are one longer, an odd number.
     assert re.search(r"shared\[\(tx >> 6\) \* 65 \+ \(tx & 63\)\] = x\[.*\+ \(tx & 63\)\];", text)
-    assert re.search(r"\(unsigned int\*\)\(PadInput_permuted \+ bx \* 4096 \+ tx \* 2\) = ", text)
+    assert re.search(r"\(unsigned int\*\)\(x_permuted \+ bx \* 4096 \+ tx \* 2\) = ", text)
