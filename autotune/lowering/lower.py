@@ -26,6 +26,7 @@ from autotune.lowering.passes.draft import Draft
 from autotune.lowering.passes.table import PASSES
 from autotune.lowering.plan import Plan
 from autotune.lowering.scan_plan import private_states, reads_across_blocks
+from autotune.lowering.together import copies_together
 from autotune.lowering.unfinished import is_unattached, unattached, unbound
 from autotune.target import Limits
 from autotune.target.backends import of_language, of_threads
@@ -258,6 +259,7 @@ class _Lowering:
                 replace(one, stage=stage.op.name, unfinished=self._unfinished(plan, stage))
                 for one, (stage, _) in zip(kernels, nests, strict=True)
             ]
+            kernels = copies_together(kernels)
         self._seen("kernels", kernels)
         return kernels
 

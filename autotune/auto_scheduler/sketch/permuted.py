@@ -263,13 +263,13 @@ def _tile(state: State, stage_id: int, before: int) -> None:
     first = list(state.stages[stage_id].iters[:before])
     state.reorder(stage_id, [*first, rows, columns, row, column])
     block = bind_together(state, stage_id, [*first, rows, columns], "blockIdx.x")
-    threads = min(_THREADS, height * width // several)
-    _share_out(state, stage_id, [row, column], threads, several)
+    # As many for all copies, so that lowering can make one kernel of them.
+    _share_out(state, stage_id, [row, column], several)
     tile = stage_id - 1
     state.compute_at(tile, stage_id, block)
     # Threads that are columns apart read from different banks.
     state.storage_align(tile, state.stages[tile].iters[-2], 2, 1)
-    _share_out(state, tile, state.stages[tile].iters, threads, 1)
+    _share_out(state, tile, state.stages[tile].iters, 1)
 
 
 def _tile_of(extents: Sequence[int], unit: int) -> tuple[int, int]:
@@ -280,14 +280,11 @@ def _tile_of(extents: Sequence[int], unit: int) -> tuple[int, int]:
     return height, max(n for n in range(unit, most + 1, unit) if channels % n == 0)
 
 
-def _share_out(
-    state: State, stage_id: int, loops: Sequence[Iterator], threads: int, several: int
-) -> None:
+def _share_out(state: State, stage_id: int, loops: Sequence[Iterator], several: int) -> None:
     """Let threads carry out loops, some neighbours at a time."""
     fused = one_loop(state, stage_id, loops)
-    serial, thread, *lanes = state.split(
-        stage_id, fused, [threads, several] if several > 1 else [threads]
-    )
+    lengths = [_THREADS, several] if several > 1 else [_THREADS]
+    serial, thread, *lanes = state.split(stage_id, fused, lengths)
     # A loop that is bound right after its split would be taken for a reduction by threads.
     state.unroll(stage_id, serial)
     state.bind(stage_id, thread, "threadIdx.x")

@@ -79,7 +79,7 @@ def test_convolutions_of_groups_compute_what_numpy_does(name, tmp_path):
     for place, model in enumerate(several):
         assert model.batch == conv.groups
         rows, made = kernels(task, model, 1)
-        shape, copies = model.shape(rows), len(copies_of(model))
+        shape, copies = model.shape(rows), min(len(copies_of(model)), 1)
         for i, kernel in enumerate(made):
             main = kernel.calls[copies]
             assert len(kernel.calls) == copies + 1

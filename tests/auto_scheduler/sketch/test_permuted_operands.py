@@ -144,7 +144,7 @@ def check(task, model, wanted, dtype, folder):
     """Compare with integers, of which all sums are exact."""
     rows, found = kernels(task, model, 2)
     assert len(found) == 2
-    shape, copies = model.shape(rows), len(copies_of(model))
+    shape, copies = model.shape(rows), min(len(copies_of(model)), 1)  # one kernel copies all
     for i, kernel in enumerate(found):
         main = kernel.calls[copies]
         assert len(kernel.calls) >= copies + 1
@@ -243,3 +243,13 @@ def test_threads_read_neighbours_of_the_source_and_store_neighbours_of_the_copy(
     # 64 of 256 places of each of 64 channels; rows of a tile are one longer, an odd number.
     assert re.search(r"shared\[\(tx >> 6\) \* 65 \+ \(tx & 63\)\] = x\[.*\+ \(tx & 63\)\];", text)
     assert re.search(r"\(unsigned int\*\)\(x_permuted \+ bx \* 4096 \+ tx \* 2\) = ", text)
+
+
+def test_both_operands_are_copied_by_one_kernel():
+    conv = Conv(n=2, c=64, h=16, w=16, f=64, layout="NCHW", filters="OIHW")
+    task, found = programs(conv.tensors(), TensorCoreCostModel)
+    _, (kernel,) = kernels(task, permuted(found)[0], 1)
+    first, second = kernel.calls[:2]
+    assert first.args == ("x", "x_permuted", "weight", "weight_permuted")
+    assert first.launch.grid == (2 * 4 + 64, 1, 1)  # 64 of 256 places; the 9 places of a filter
+    assert {"x_permuted", "weight_permuted"} <= set(second.args)
