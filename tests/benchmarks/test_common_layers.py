@@ -8,7 +8,7 @@ from benchmarks.common_layers import layers
 from benchmarks.cubin import Time
 from benchmarks.library_of import library_of
 from benchmarks.race_records import row
-from benchmarks.tuning.layers import chosen
+from benchmarks.tuning.layers import chosen, unseen_convolutions
 
 ONE_OF_EACH = dict(layers().values())
 
@@ -28,6 +28,15 @@ def test_layers_are_chosen_in_the_order_of_the_parts_of_their_names():
     names = list(chosen(["softmax 64", "conv 3->64", "softmax"]))
     assert names[:3] == ["softmax 64x1000", "conv 3->64 k7 s2 224", "softmax 4096x4096"]
     assert len(names) == len(set(names))
+
+
+def test_one_convolution_of_each_class_is_drawn_from_a_seed_and_runs_untuned():
+    drawn = unseen_convolutions(31127)
+    assert drawn == unseen_convolutions(31127) != unseen_convolutions(31128)
+    assert len({name.split(":")[0] for name in drawn}) == len(drawn) > 10
+    (name,) = chosen(["transposed:"], 31127)
+    task, args = drawn[name]
+    assert autotune.create(task, args=args, target="cuda -arch=sm_90").default() is not None
 
 
 def test_a_row_of_a_race_compares_with_the_default_and_the_library():
