@@ -260,3 +260,14 @@ def test_the_space_is_counted_in_a_fifth_of_a_second_and_what_it_draws_builds():
     for index in space.sample(20, np.random.default_rng(0)):
         kernel = task.instantiate(space.get(index)).kernel("cuda")
         assert launch_violation(kernel, HOPPER.limits) is None
+
+
+def test_filters_whose_rows_are_odd_are_known_to_be_copied_one_element_at_a_time():
+    odd, even = (
+        Conv2d(8, 49, 49, 17, ci, 5, 5, (1, 1), (2, 2), False, False) for ci in (109, 112)
+    )
+    choice = {"rows": 7, "chunk": 8, "slices": 1, "split": 1, "stages": 2, "ahead": 2}
+    assert [conv2d_bf16x3.PiecesTiling(each, choice).w_copy for each in (odd, even)] == [1, 4]
+    assert conv2d_bf16x3.cycles(odd, choice, HOPPER) > 1.3 * conv2d_bf16x3.cycles(
+        even, choice, HOPPER
+    )
