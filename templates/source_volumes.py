@@ -10,7 +10,7 @@ from autotune.errors import GraphError, TemplateError
 from autotune.graph import ops
 
 from .arguments import template
-from .convolutions import conv2d_bf16x3, conv2d_cuda, conv2d_float, conv2d_transpose_direct
+from .convolutions import conv2d_float, conv2d_transpose_direct
 from .convolutions.conv2d_shape import Conv2d
 from .convolutions.conv2d_transpose import (
     KNOB,
@@ -104,6 +104,5 @@ def _family(conv2d: Any) -> Any:
     """Return the family of kernels of a 2-D convolution."""
     if not isinstance(conv2d, Conv2d):
         return gemm_cuda
-    old = "channels" in get_config()  # a knob of products by ``fmaf``
-    split = not old and conv2d_bf16x3.offered(conv2d, Target.current() or Target("cuda"))
-    return conv2d_bf16x3 if split else conv2d_cuda
+    known = conv2d_float.known_by(get_config())
+    return known or conv2d_float.fastest(conv2d, Target.current() or Target("cuda"))

@@ -43,10 +43,15 @@ def family_of(shape: Conv2d, target: Target, knobs: Container[str], fma: bool = 
         fma: whether to multiply by ``fmaf`` only.
     """
     if KNOB not in knobs:
-        known = next((family for knob, family in FAMILIES if knob in knobs), None)
+        known = known_by(knobs)
         if known or fma:
             return known or conv2d_cuda
     return _every_good(shape, target)
+
+
+def known_by(knobs: Container[str]) -> ModuleType | None:
+    """Return the family that knobs were chosen of in a space of its own, if any."""
+    return next((family for knob, family in FAMILIES if knob in knobs), None)
 
 
 def fastest(shape: Conv2d, target: Target) -> ModuleType:

@@ -1,10 +1,11 @@
 """Transposed convolutions in one kernel, by ``fmaf``."""
 
-from itertools import product
+from functools import cache, partial
 
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
+from autotune.templates import choices
 from autotune.templates.convolutions import conv2d_cuda, conv2d_transpose_direct
 from autotune.templates.convolutions.conv2d_transpose import Conv2dTranspose, Phases
 
@@ -32,24 +33,40 @@ LAYERS = {
 }
 
 
+@cache
 def valid(shape):
     """Return all choices that can run."""
     options = conv2d_transpose_direct.candidates(shape)
-    every = (dict(zip(options, each, strict=True)) for each in product(*options.values()))
-    return [c for c in every if not conv2d_transpose_direct.violation(shape, c, HOPPER)]
+    rules = partial(conv2d_transpose_direct._rules, shape=shape, target=HOPPER)
+    good = choices.all_valid(options, rules)
+    rows = zip(*(values.tolist() for values in good.values()), strict=True)
+    return [dict(zip(options, row, strict=True)) for row in rows]
 
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_results_are_right(name):
     shape = LAYERS[name]
-    choices = valid(shape)
+    every = valid(shape)
     default = conv2d_transpose_direct.default_choice(shape, HOPPER)
-    assert default in choices
-    for choice in (default, *choices[:: len(choices) // 3 + 1]):
+    assert default in every
+    for choice in (default, *every[:: len(every) // 3 + 1]):
         source = conv2d_transpose_direct.kernel(shape, choice)
         kernel, arrays = source.kernel("cuda"), arrays_of(source)
         assert launch_violation(kernel, HOPPER.limits) is None
         run_emulated(kernel, arrays, orders=(0,))
+        wanted = source.reference(*(each.astype(np.float64) for each in arrays[:-1]))
+        np.testing.assert_allclose(arrays[-1], wanted, 1e-5, 1e-5, err_msg=str(choice))
+
+
+@pytest.mark.parametrize("name", [name for name in LAYERS if name != "a pixel"])
+@pytest.mark.parametrize("slices", [1, 2])
+def test_a_thread_may_have_the_columns_of_all_phases(name, slices):
+    shape = LAYERS[name]
+    every = [c for c in valid(shape) if c["columns"] > 1 and c["slices"] == slices]
+    for choice in (every[0], every[len(every) // 2]) if every else ():
+        source = conv2d_transpose_direct.kernel(shape, choice)
+        arrays = arrays_of(source)
+        run_emulated(source.kernel("cuda"), arrays, orders=(0,))
         wanted = source.reference(*(each.astype(np.float64) for each in arrays[:-1]))
         np.testing.assert_allclose(arrays[-1], wanted, 1e-5, 1e-5, err_msg=str(choice))
 
@@ -71,6 +88,19 @@ def test_few_filters_take_one_kernel_and_many_a_convolution_between_copies():
 def test_a_configuration_of_one_kernel_builds_it_whatever_is_estimated():
     few, many = (create("conv2d_transpose.cuda", args, HOPPER) for args in (FEW, MANY))
     assert entries(many.instantiate(few.default())) == ["conv2d_transpose"]
+
+
+def test_a_configuration_from_before_columns_were_joined_builds_its_kernel():
+    task = create("conv2d_transpose.cuda", FEW, HOPPER)
+    names = ("filters", "pixels", "lanes", "slices", "unroll")
+    old = {name: OtherOptionEntity(v) for name, v in zip(names, (3, 4, 32, 2, 2), strict=True)}
+    kernel = task.instantiate(ConfigEntity(0, None, old))
+    assert (kernel.defines["COLUMNS"], entries(kernel)) == (1, ["conv2d_transpose"])
+
+
+def test_phases_run_by_whatever_family_is_fastest_for_their_convolution():
+    task = create("conv2d_transpose.cuda", ((1, 200, 128, 128), (200, 6, 2, 2), (3,)), HOPPER)
+    assert "gemm_bf16x3_fused" in entries(task.instantiate(task.default()))
 
 
 def test_a_configuration_of_phases_still_builds_its_kernels():
