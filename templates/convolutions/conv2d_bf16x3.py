@@ -41,8 +41,8 @@ REGISTERS, SHARED_BYTES = 65536, 233472
 # and bytes that memory moves in a cycle of so many multiprocessors.
 STRADDLED, BYTES_A_CYCLE, MULTIPROCESSORS = 2.8, 1940, 132
 # Of `cycles` too: of a warpgroup for 64 filter elements that are copied one at a time, since rows
-# of filters are odd. 50 choices of 26 layers on an H200 took 1.15 times the estimate without it
-# where they are, and 0.93 times with it, with errors of 20% and not of 29%.
+# of filters are odd. 32 choices of 15 such layers on an H200 took 1.15 times the estimate without
+# it, and 0.93 times with it, with errors of 20% and not of 29%.
 SINGLE_COPIES = 16
 
 
