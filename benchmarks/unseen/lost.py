@@ -29,6 +29,11 @@ def lost() -> Iterator[Conv | Layer]:
     for args in (
         ((2, 287, 96, 96), (287, 7, 4, 4), (2,), (1,)),
         ((1, 173, 56, 56), (173, 4, 4, 4), (1,), (1,)),
+        ((1, 200, 128, 128), (200, 6, 2, 2), (3,), (0,)),
+        ((1, 128, 13, 13), (128, 32, 8, 8), (3,), (0,)),
+        ((1, 100, 1, 1), (100, 512, 4, 4), (1,), (0,)),
+        ((1, 96, 45, 40), (96, 16, 4, 4), (3,), (0,)),
+        ((2, 272, 32, 32), (272, 4, 8, 8), (4,), (2,)),
     ):
         options = {"stride": args[2][0], "padding": args[3][0]}
         yield by_name("conv2d_transpose.cuda", "conv_transpose2d", args, options)
@@ -62,6 +67,7 @@ _WINDOWS = (
     Conv(8, 146, 149, 1, 73, (1, 7), padding=(0, 3, 0, 3), after=_ADDED, **_BRAIN),
     Conv(8, 85, 85, 293, 8, (3, 1), padding=(1, 0, 1, 0), after=_RELU),
     Conv(8, 66, 69, 130, 17, (1, 7), padding=(0, 9, 0, 9), dilation=(3, 3), layout="NHWC"),
+    Conv(8, 49, 49, 34, 218, (5, 5), padding=(2,) * 4, groups=2, after=_SILU),
     Conv(8, 56, 56, 128, 128, (3, 3), padding=(1,) * 4, groups=4, after=_RELU, **_HALF),
     Conv(8, 149, 149, 32, 32, (3, 3), after=_RELU, **_HALF),
 )
