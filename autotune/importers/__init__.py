@@ -9,17 +9,23 @@ from autotune.importers.pytorch import (
     Part,
     TorchProgram,
     View,
+    Write,
     exported,
     from_pytorch,
     has_turn,
+    listed,
     nodes_that_count,
     read_or_divide,
     read_program,
     reasons,
+    with_inputs,
+    writes_of,
+    written_inputs,
 )
 
 __all__ = [
-    "Call", "Division", "ImportedNetwork", "Output", "Part", "TorchProgram", "View", "exported",
-    "from_onnx", "from_pytorch", "has_turn", "nodes_that_count", "read_or_divide",
-    "read_program", "reasons",
+    "Call", "Division", "ImportedNetwork", "Output", "Part", "TorchProgram", "View", "Write",
+    "exported", "from_onnx", "from_pytorch", "has_turn", "listed", "nodes_that_count",
+    "read_or_divide", "read_program", "reasons", "with_inputs", "writes_of",
+    "written_inputs",
 ]  # fmt: skip

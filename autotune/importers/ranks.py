@@ -161,6 +161,8 @@ def written_along(
             f"shape of the data, {x.type}, but for the axis {axis}; got indices {index.type} and "
             f"updates {updates.type}"
         )
+    if reduction == "none" and count == 1:
+        return _replaced(x, index, updates, axis, origin)
     for each in (x, index):
         _check(each, axis, origin)
     # Axes: those before, the places, the updates, those behind.
@@ -180,6 +182,16 @@ def written_along(
     nothing = Constant.of(how.neutral(x.dtype), dtype=x.dtype)
     part = run(ops.Where(), *(run(full, each) for each in (hit, apart(updates), nothing)))
     return run(how.pair(), x, run(how.whole((axis + 1,)), part))
+
+
+def _replaced(x: Value, index: Value, update: Value, axis: int, origin: str) -> Value:
+    """Return data with one update along an axis; each element depends on itself and on that."""
+    run = partial(apply, origin=origin)
+    own = [x.shape[axis] if i == axis else 1 for i in range(x.type.ndim)]
+    places = Constant.of(np.arange(x.shape[axis], dtype="int32").reshape(own))
+    hit = run(ops.Equal(), run(ops.Cast("int32"), index), places)
+    full = ops.BroadcastTo(x.shape)
+    return run(ops.Where(), run(full, hit), run(full, update), x)
 
 
 def _last_written(x: Value, hit: Value, updates: Value, axis: int, origin: str) -> Value:

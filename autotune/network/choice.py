@@ -106,14 +106,32 @@ class Unit:
 
         Each element of it depends on one element of theirs, the one at its own place.
         """
-        function = self.function
-        nodes = function.graph.nodes
-        offer = self.choice.offer
-        by_place = self.choice.kind == "rule" or (offer is not None and offer.in_place)
-        single = by_place and len(function.outputs) == 1
-        if not single or any(node.op.pattern > Pattern.BROADCAST for node in nodes):
+        nodes = self.function.graph.nodes
+        if any(node.op.pattern > Pattern.BROADCAST for node in nodes):
             return ()
-        return tuple(v for v in function.inputs if v.type == function.outputs[0].type)
+        return tuple(each for each in self.function.inputs if self.writes_over(each))
+
+    def writes_over(self, value: Value) -> bool:
+        """Returns whether the result may be in the memory of an input, if no other input is in it.
+
+        Each element of the result depends on one element of the input at most, the one at its own
+        place; what it depends on of other inputs does not matter.
+        """
+        function, offer = self.function, self.choice.offer
+        by_place = self.choice.kind == "rule" or (offer is not None and offer.in_place)
+        if not by_place or len(function.outputs) != 1 or value.type != function.outputs[0].type:
+            return False
+        named = zip(function.inputs, function.graph.inputs, strict=True)
+        follow: set[Value] = {own for each, own in named if each is value}
+        for node in function.graph.nodes:
+            if node.op.pattern > Pattern.INJECTIVE:
+                return False
+            if follow.isdisjoint(node.inputs):
+                continue
+            if node.op.pattern > Pattern.BROADCAST or node.output.shape != value.shape:
+                return False
+            follow.add(node.output)
+        return bool(follow)
 
 
 def choose_untuned(function: FusedFunction, target: Target) -> Choice:

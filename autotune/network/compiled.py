@@ -214,19 +214,30 @@ class NetworkInstance:
 
     def read(self, index: int, given: NDArray) -> None:
         """Let runs read an input from an array, of which is known that `bind_input` accepts it."""
+        self._move(MemoryKind.INPUT, self.inputs, index, given)
+
+    def write(self, index: int, given: NDArray) -> None:
+        """Let runs write an output to an array, of which is known that it fits.
+
+        It may be in the memory of an input: see `ExecutionPlan.may_write_over`.
+        """
+        self._move(MemoryKind.OUTPUT, self.outputs, index, given)
+
+    def _move(self, memory: MemoryKind, arrays: list[NDArray], index: int, given: NDArray) -> None:
+        """Put another array in the place of an input or output; update what uses it."""
         if self._uncopied:
             self.wait()
         plan = self.network.plan
-        self.inputs[index] = given
+        arrays[index] = given
         self._copies = [tuple(map(self._array, pair)) for pair in plan.copies]
-        readers = plan.uses.get((MemoryKind.INPUT, index), ())
-        self.program.rebind({number: self._reading(number, index) for number in readers})
+        users = plan.uses.get((memory, index), ())
+        self.program.rebind({number: self._moved(number, memory, index) for number in users})
 
-    def _reading(self, number: int, index: int) -> ProgramStep:
-        """Return a step of the program with an input where it is now."""
+    def _moved(self, number: int, memory: MemoryKind, index: int) -> ProgramStep:
+        """Return a step of the program with an input or output where it is now."""
         step, places = self.program.steps[number], self.network.plan.steps[number].places
         arrays = tuple(
-            self._array(place) if place.memory is MemoryKind.INPUT and place.at == index else one
+            self._array(place) if (place.memory, place.at) == (memory, index) else one
             for place, one in zip(places, step.arrays, strict=True)
         )
         return ProgramStep(step.executable, arrays, step.workspaces)

@@ -119,6 +119,22 @@ class ExecutionPlan:
                 found.setdefault((place.memory, place.at), {})[number] = None
         return {key: tuple(numbers) for key, numbers in found.items()}
 
+    def may_write_over(self, given: int, output: int) -> bool:
+        """Returns whether an output may be in the memory of an input that no other input shares.
+
+        Steps run one after another; none reads the input once the output is written.
+        """
+        ends = (MemoryKind.INPUT, given), (MemoryKind.OUTPUT, output)
+        if any((place.memory, place.at) in ends for pair in self.copies for place in pair):
+            return False
+        reads, writes = (self.uses.get(end, ()) for end in ends)
+        last, first = max(reads, default=-1), min(writes, default=-1)
+        if last != first:
+            return last < first
+        unit, places = self.steps[first].unit, self.steps[first].places
+        found = [i for i, place in enumerate(places) if (place.memory, place.at) == ends[0]]
+        return unit is not None and len(found) == 1 and unit.writes_over(unit.arguments[found[0]])
+
 
 def plan_network(
     graph: Graph,

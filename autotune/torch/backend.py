@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from operator import is_, itemgetter
 from typing import Any
 
 from autotune.errors import AutotuneError, GraphError, KernelError
-from autotune.importers import Division, exported, read_or_divide
+from autotune.importers import (
+    Division,
+    exported,
+    read_or_divide,
+    with_inputs,
+    writes_of,
+    written_inputs,
+)
 from autotune.torch.compiling import Compiling, compile_lock, device_of
 from autotune.torch.divided import DividedNetwork, told
 from autotune.torch.tensor_network import TensorNetwork
@@ -30,8 +37,9 @@ def backend(
 
     A network is compiled at the first call with each set of shapes. Parameters become constants;
     when they are written the network is compiled anew, from kernels that are compiled already.
-    Operators that cannot be imported run by torch, between networks of the others; so does a whole
-    graph that writes its inputs, or that needs gradients. A warning says so once.
+    Inputs and buffers that the graph writes are written. Operators that cannot be imported run by
+    torch, between networks of the others; so does a whole graph that needs gradients. A warning
+    says so once.
 
     Args:
         graph_module: the graph.
@@ -74,11 +82,13 @@ class Specialised:
         """Run on what dynamo passes."""
         for network in self._known:
             if network.key.fits(args):
+                if network.is_shared(args):
+                    return self._graph_module(*args)
                 results = network(args)
                 return self._renewed(network, args) if results is None else results
         if not any(key.fits(args) for key in self._refused):
             made = self._compiled(args)
-            results = None if made is None else made(args)
+            results = None if made is None or made.is_shared(args) else made(args)
             if results is not None:
                 return results
         return self._graph_module(*args)
@@ -144,17 +154,20 @@ class _Key:
     Args:
         args: of a call.
         numbers: places of tensors that stand for numbers.
+        inputs: places of tensors that are no parameters, though a module holds them.
 
     Attributes:
         static: places of the parameters among the arguments.
         numbers: the numbers, by their places.
     """
 
-    def __init__(self, args: Sequence[Any], numbers: Sequence[int]) -> None:
+    def __init__(
+        self, args: Sequence[Any], numbers: Sequence[int], inputs: Container[int] = ()
+    ) -> None:
         self._tensor = tensor = torch().Tensor
         parameter = torch().nn.Parameter
         self.static = [
-            i for i, each in enumerate(args) if isinstance(each, tensor)
+            i for i, each in enumerate(args) if isinstance(each, tensor) and i not in inputs
             and (isinstance(each, parameter) or hasattr(each, _STATIC))
         ]  # fmt: skip
         self.numbers = {i: args[i].item() for i in numbers}
@@ -210,6 +223,43 @@ def _numbers(graph_module: Any) -> tuple[int, ...]:
     )  # fmt: skip
 
 
+class _Apart:
+    """Whether the tensors that a graph writes share no memory with its other arguments.
+
+    The graph was traced as if they do not; dynamo asks the same of tensors only, not of views.
+    The extents of all tensors are known to be those of the example.
+    """
+
+    def __init__(self, args: Sequence[Any], written: Sequence[int]) -> None:
+        tensor = torch().Tensor
+        self._tensors = [i for i, each in enumerate(args) if isinstance(each, tensor)]
+        self._written = list(written)
+        self._pointers: list[int] = []
+
+    def __call__(self, args: Sequence[Any]) -> bool:
+        if not self._written:
+            return True
+        pointers = [args[i].data_ptr() for i in self._tensors]
+        if pointers == self._pointers:
+            return True
+        found = sorted((*_span(args[i]), i) for i in self._tensors if args[i].numel())
+        for place, (_, end, number) in enumerate(found):
+            for other, _, another in found[place + 1 :]:
+                if other >= end:
+                    break
+                if number in self._written or another in self._written:
+                    return False
+        self._pointers = pointers
+        return True
+
+
+def _span(tensor: Any) -> tuple[int, int]:
+    """Return where the memory of a tensor begins and ends."""
+    last = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
+    begin = tensor.data_ptr()
+    return begin, begin + (last + 1) * tensor.element_size()
+
+
 class _Number:
     """Stands for a tensor of which only the number is asked."""
 
@@ -225,11 +275,10 @@ class _Network:
     """A graph of dynamo with the parameters that it was called with, as a compiled network."""
 
     def __init__(self, graph_module: Any, how: Compiling, args: Sequence[Any], key: _Key) -> None:
-        self.key = key
         pytorch = torch()
         static = {i: args[i] for i in key.static}
         numbers = {i: _Number(each) for i, each in key.numbers.items()}
-        places = [i for i in range(len(args)) if i not in static and i not in numbers]
+        others = [i for i in range(len(args)) if i not in static and i not in numbers]
         module = _module(pytorch, graph_module, static, numbers, len(args))
         tensors = [
             each for i, each in enumerate(args)
@@ -238,26 +287,40 @@ class _Network:
         first = tensors[0] if tensors else pytorch.empty(0)
         where = device_of(first)
         with compile_lock():
-            program = exported(module, [args[i] for i in places])
+            program = exported(module, [args[i] for i in others])
+            # What is written is an input: caches, counters, statistics.
+            written = {each.name for each in writes_of(program) if each.input is None}
+            by_name = {_name(i): i for i in static}
+            held = [by_name[name] for name in with_inputs(program, written)]
             made = read_or_divide(program, first.device)
+        places = [*held, *others]
+        self.key = _Key(args, list(numbers), held)
+        self._apart = _Apart(args, [places[i] for i in written_inputs(made.writes)])
         self.told = ""
         if isinstance(made, Division):
             self.told = told(made)
             self._inputs = places
             self._run: DividedNetwork | TensorNetwork = DividedNetwork(made, how, where)
             return
-        if made.mutated:
-            raise GraphError(f"it writes {', '.join(sorted(made.mutated))} in place")
         apart = {str(each.device) for each in tensors if each.device != first.device}
         if apart:
             raise GraphError(f"its tensors are on {first.device} and {', '.join(apart)}")
         self._inputs = [i for i, each in zip(places, made.inputs, strict=True) if each is not None]
         self._run = TensorNetwork(made, partial(how.compile, where=where), where)
 
+    def is_shared(self, args: Sequence[Any]) -> bool:
+        """Return whether something that is written shares memory with another argument."""
+        return not self._apart(args)
+
     def __call__(self, args: Sequence[Any]) -> tuple[Any, ...] | None:
         """Return the results; None if parameters were written."""
         results = self._run([args[i] for i in self._inputs])
         return None if results is None else tuple(results)
+
+
+def _name(place: int) -> str:
+    """Return the name under which a module holds an argument."""
+    return f"argument_{place}"
 
 
 def _module(
@@ -276,14 +339,14 @@ def _module(
             super().__init__()
             for number, tensor in static.items():
                 if isinstance(tensor, pytorch.nn.Parameter):
-                    self.register_parameter(f"argument_{number}", tensor)
+                    self.register_parameter(_name(number), tensor)
                 else:
-                    self.register_buffer(f"argument_{number}", tensor)
+                    self.register_buffer(_name(number), tensor)
 
         def forward(self, *others: Any) -> Any:
             left = iter(others)
             args = [
-                getattr(self, f"argument_{i}") if i in static
+                getattr(self, _name(i)) if i in static
                 else numbers[i] if i in numbers else next(left)
                 for i in range(count)
             ]  # fmt: skip

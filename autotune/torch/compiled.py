@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 from autotune.errors import GraphError, KernelError
-from autotune.importers import exported, read_program
+from autotune.importers import exported, listed, read_program
 from autotune.network import CompiledNetwork
 from autotune.torch.call_signature import CallSignature
 from autotune.torch.compiling import Compiling, compile_lock
@@ -43,10 +43,10 @@ class CompiledModel:
     def _compiled(self) -> TensorNetwork:
         with compile_lock():
             program = read_program(self._program)
-        if program.mutated:
+        if program.writes:
             raise GraphError(
-                f"autotune.torch.compile: the model writes {', '.join(sorted(program.mutated))} "
-                "in place, which a network cannot do; return the new values instead"
+                f"autotune.torch.compile: the model writes {listed(program.writes)} in "
+                "place, which a network cannot do; return the new values instead"
             )
         made = TensorNetwork(program, partial(self._how.compile, where=self._where), self._where)
         alone = program.structure is None or program.structure.is_leaf()

@@ -12,10 +12,17 @@ from itertools import pairwise
 from operator import attrgetter, getitem
 from typing import Any
 
-from autotune.importers import Division, Part, has_turn, nodes_that_count, reasons
+from autotune.importers import (
+    Division,
+    Part,
+    has_turn,
+    nodes_that_count,
+    reasons,
+    written_inputs,
+)
 from autotune.runtime.device import Device
 from autotune.torch.compiling import Compiling
-from autotune.torch.tensor_network import TensorNetwork
+from autotune.torch.tensor_network import TensorNetwork, seen, write_back
 from autotune.utils.lazy_torch import flop_counter, torch
 
 
@@ -42,6 +49,8 @@ class DividedNetwork:
         self._run = _joined(torch(), division, self._networks)
         self._tensors = _given(division)
         self._below_autocast = torch()._C._DisableAutocast
+        self._written = written_inputs(division.writes)
+        self._views = division.views
 
     def __call__(self, inputs: Sequence[Any]) -> tuple[Any, ...] | None:
         """Run on the program's inputs; None if parameters were written, as a `TensorNetwork`."""
@@ -57,7 +66,12 @@ class DividedNetwork:
                 )
             except _WrittenError:
                 return None
-        return results
+            count = len(self._written)
+            write_back(inputs, self._written, results[:count])
+            found = list(results[count:])
+            for place, (number, view) in self._views.items():
+                found[place] = seen(inputs[number], view)
+            return tuple(found)
 
 
 class _WrittenError(Exception):

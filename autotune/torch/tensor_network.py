@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from autotune.errors import GraphError, KernelError
 from autotune.graph import Constant, Graph, Value, Variable
-from autotune.importers import Output, TorchProgram, View
+from autotune.importers import Output, TorchProgram, View, written_inputs
 from autotune.network import CompiledNetwork, InstanceMemory, NetworkInstance
 from autotune.runtime.arrays.array import NDArray, array
 from autotune.runtime.arrays.memory import Block
+from autotune.runtime.arrays.versions import note_written
 from autotune.runtime.device import Device
 from autotune.runtime.nvidia.libcuda import entered, is_captured, primary_context
 from autotune.torch.versions import Versions, watched
@@ -51,6 +52,8 @@ class TensorNetwork:
         self._lock = threading.Lock()
         self._instance = self.network.instance(where)
         # Of each tensor among the model's inputs: its number in the graph, and its shape.
+        taken = [i for i, each in enumerate(program.inputs) if each is not None]
+        self._place = {number: i for i, number in enumerate(taken)}
         every = [each for each in program.inputs if each is not None]
         self._numbers = {each: i for i, each in enumerate(every)}
         self._types = [each.type for each in every]
@@ -61,6 +64,9 @@ class TensorNetwork:
             for value in _outputs(program)
             if isinstance(value, Constant)
         }
+        # Places of inputs that are written; of those that kernels write, with their outputs.
+        self._written = [self._place[i] for i in written_inputs(program.writes)]
+        self._over = self._written_over()
         self._results = self._plan_results(map(pytorch.from_dlpack, self._instance.outputs))
         # The stream of the last run, and its handle.
         self._stream: Any = None
@@ -91,12 +97,17 @@ class TensorNetwork:
                     return self._captured(inputs, stream)
                 if stream != self._handle:
                     self._follow(stream)
-            for number, tensor in enumerate(inputs):
-                self._bind(number, tensor)
-            self._instance.start(stream)
-            if self._versions.changed:
+            if self._over and self._versions.changed:
                 return None
-            return [make(inputs) for make in self._results]
+            copies = {
+                number: copy
+                for number, tensor in enumerate(inputs)
+                if (copy := self._bind(number, tensor)) is not None
+            }
+            self._instance.start(stream)
+            if not self._over and self._versions.changed:
+                return None
+            return self._made(inputs, self._results, copies)
 
     def _follow(self, handle: int) -> None:
         """Let torch's current stream wait for what was queued by earlier calls on another one."""
@@ -107,16 +118,20 @@ class TensorNetwork:
 
     # ---- inputs
 
-    def _bind(self, number: int, tensor: Any) -> None:
-        """Let the network read a tensor where it is, or a copy where it cannot."""
-        pointer = self._readable(tensor)
+    def _bind(self, number: int, tensor: Any) -> Any:
+        """Let the network read a tensor where it is, or a copy where it cannot: return that."""
+        pointer, copy = self._readable(tensor), None
         if not pointer:
             if number not in self._copies:
                 self._copies[number] = self._like(tensor)
-            pointer = self._copies[number].copy_(tensor.detach()).data_ptr()
+            copy = self._copies[number].copy_(tensor.detach())
+            pointer = copy.data_ptr()
         if pointer != self._bound[number]:
             self._instance.read(number, self._at(number, pointer))
+            if number in self._over:
+                self._instance.write(self._over[number], self._at(number, pointer))
             self._bound[number] = pointer
+        return copy
 
     def _readable(self, tensor: Any) -> int:
         """Return where a tensor is, if kernels can read it there; otherwise 0.
@@ -159,18 +174,22 @@ class TensorNetwork:
                 each if self._readable(each) else self._like(each).copy_(each.detach())
                 for each in inputs
             ]
+            over = {output: read[place] for place, output in self._over.items()}
+            plan = self.network.plan
             written = [
-                self._allocated(each.shape, each.dtype) for each in self.network.plan.outputs
+                over[i] if i in over else self._allocated(each.shape, each.dtype)
+                for i, each in enumerate(plan.outputs)
             ]
             memory = InstanceMemory(
                 [self._at(i, each.data_ptr(), each) for i, each in enumerate(read)],
                 [self._held(each, own.dtype)
-                 for each, own in zip(written, self.network.plan.outputs, strict=True)],
+                 for each, own in zip(written, plan.outputs, strict=True)],
                 lambda shape, dtype: self._held(self._allocated(shape, dtype), dtype),
             )  # fmt: skip
             instance: NetworkInstance = self.network.instance(self._where, memory)
             instance.add_to_capture(stream)
-        return [make(inputs) for make in self._plan_results(iter(written))]
+        copies = {i: each for i, each in enumerate(read) if each is not inputs[i]}
+        return self._made(inputs, self._plan_results(iter(written)), copies)
 
     def _allocated(self, shape: Sequence[int], dtype: str) -> Any:
         device = self._torch.device("cuda", self._where.index)
@@ -183,10 +202,52 @@ class TensorNetwork:
 
     # ---- results
 
+    def _written_over(self) -> dict[int, int]:
+        """Return the inputs whose new numbers kernels write in their place, with the outputs."""
+        if self.network.branches:
+            return {}
+        outputs, every = computed(self.program), self.program.graph.outputs
+        kept = [each.number for each in self.program.results if each.alias is None]
+        used = [*every[: len(self._written)], *(every[i] for i in kept if i is not None)]
+        found = {}
+        for place, value in zip(self._written, used, strict=False):
+            alone = used.count(value) == 1 and self.program.graph.inputs[place] not in used
+            if alone and value in outputs:
+                output = outputs.index(value)
+                if self.network.plan.may_write_over(place, output):
+                    found[place] = output
+        return found
+
+    def _made(
+        self, inputs: Sequence[Any], plan: Sequence[Make], copies: Mapping[int, Any]
+    ) -> list[Any]:
+        """Write inputs back, and return the results.
+
+        Args:
+            inputs: of the call.
+            plan: of `_plan_results`.
+            copies: what was read in the place of inputs.
+        """
+        count = len(self._written)
+        # Results may be of the numbers before they are written.
+        found = [make(inputs) for make in plan]
+        if count:
+            late = [i for i in self._written if i in copies or i not in self._over]
+            numbers = dict(zip(self._written, found, strict=False))
+            write_back(inputs, late, [copies[i] if i in self._over else numbers[i] for i in late])
+            note_written([inputs[i] for i in self._over if i not in copies])
+        return found[count:]
+
     def _plan_results(self, outputs: Iterable[Any]) -> list[Make]:
-        """Return for each result of the program what makes it of the inputs after a run."""
+        """Return for what is written, and for each result, what makes it after a run."""
         written = dict(zip(computed(self.program), outputs, strict=True)) | self._constants
-        found = []
+        found: list[Make] = []
+        for number in range(len(self._written)):
+            value = self.program.graph.outputs[number]
+            if isinstance(value, Variable):  # which may be written itself before it is read
+                found.append(_same(self._numbers[value], Output(number)))
+            else:
+                found.append(_constantly(written[value]))
         for each in self.program.results:
             if each.number is None:
                 found.append(_constantly(each.value))
@@ -204,18 +265,25 @@ class TensorNetwork:
 
     def _alias(self, view: View) -> Make:
         """Return what makes a result that is a view of an input, or of a parameter."""
-        if isinstance(view.source, Variable):
-            number = self._numbers[view.source]
-            return lambda inputs: self._seen(inputs[number], view)
+        if isinstance(view.source, int):
+            number = self._place[view.source]
+            return lambda inputs: seen(inputs[number], view)
         tensor = self.program.tensors[view.source]
-        return lambda inputs: self._seen(tensor, view)
+        return lambda inputs: seen(tensor, view)
 
-    def _seen(self, tensor: Any, view: View) -> Any:
-        """Return a view of a tensor; of a copy, if it does not lie as the example did."""
-        if tensor.stride() != view.of_stride:
-            tensor = _with_strides(tensor, view.of_stride)
-        offset = tensor.storage_offset() + view.offset
-        return tensor.as_strided(view.size, view.stride, offset)
+
+def seen(tensor: Any, view: View) -> Any:
+    """Return a view of a tensor; of a copy, if it does not lie as the example did."""
+    if tensor.stride() != view.of_stride:
+        tensor = _with_strides(tensor, view.of_stride)
+    offset = tensor.storage_offset() + view.offset
+    return tensor.as_strided(view.size, view.stride, offset)
+
+
+def write_back(inputs: Sequence[Any], places: Sequence[int], numbers: Sequence[Any]) -> None:
+    """Write numbers, which are in other memory, to some of the inputs."""
+    for place, each in zip(places, numbers, strict=True):
+        inputs[place].copy_(each)
 
 
 def _constantly(value: object) -> Make:
@@ -253,7 +321,8 @@ def _with_strides(tensor: Any, stride: Sequence[int]) -> Any:
 
 def _outputs(program: TorchProgram) -> dict[Value, None]:
     """Return the outputs of a program's graph that are neither inputs nor views, each once."""
-    wanted = [
+    wanted = list(program.graph.outputs[: len(program.writes)])
+    wanted += [
         program.graph.outputs[each.number]
         for each in program.results
         if each.number is not None and each.alias is None

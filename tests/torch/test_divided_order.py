@@ -105,12 +105,25 @@ def test_a_contiguous_copy_of_an_input_is_contiguous_for_torch_and_the_caller():
             assert got.stride() == want.stride()
 
 
-def test_a_graph_with_effects_that_torch_orders_by_tokens_runs_by_torch(caplog):
+def test_checks_that_torch_orders_by_tokens_run_in_order_between_parts(caplog):
     def model(x):
         return steps(torch.linalg.inv(steps(x) + 9 * torch.eye(16)))  # which checks for errors
 
-    x = torch.randn(16, 16)
+    x, fast = torch.randn(16, 16), by_dynamo(model)
     with torch.no_grad(), caplog.at_level(logging.WARNING, "autotune"):
-        same(by_dynamo(model)(x), model(x))
+        same(fast(x), model(x))
+        same(fast(x + 1), model(x + 1))
     (told,) = messages(caplog)
-    assert "torch runs a graph: it has operators whose effects torch keeps in order" in told
+    assert "2 parts of a graph" in told
+    assert "aten._linalg_check_errors.default (1)" in told
+
+
+def test_a_check_that_fails_raises_what_torch_raises():
+    def model(x):
+        return steps(torch.linalg.inv(steps(x) * 0)), steps(x)
+
+    x, fast = torch.randn(16, 16), by_dynamo(model)
+    with torch.no_grad():
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="singular"):
+                fast(x)

@@ -11,14 +11,23 @@ from autotune.importers.pytorch.division import (
 from autotune.importers.pytorch.importer import (
     Output,
     TorchProgram,
-    View,
     from_pytorch,
     read_program,
 )
 from autotune.importers.pytorch.nodes import has_turn
 from autotune.importers.pytorch.program import exported
+from autotune.importers.pytorch.writes import (
+    View,
+    Write,
+    listed,
+    with_inputs,
+    writes_of,
+    written_inputs,
+)
 
 __all__ = [
-    "Call", "Division", "Output", "Part", "TorchProgram", "View", "exported", "from_pytorch",
-    "has_turn", "nodes_that_count", "read_or_divide", "read_program", "reasons",
+    "Call", "Division", "Output", "Part", "TorchProgram", "View", "Write", "exported",
+    "from_pytorch", "has_turn", "listed", "nodes_that_count", "read_or_divide", "read_program",
+    "reasons", "with_inputs", "writes_of",
+    "written_inputs",
 ]  # fmt: skip

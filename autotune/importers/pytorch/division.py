@@ -25,6 +25,14 @@ from autotune.importers.pytorch.nodes import has_turn
 from autotune.importers.pytorch.survey import Survey
 from autotune.importers.pytorch.tensors import is_empty, type_of
 from autotune.importers.pytorch.translate import Translation, is_check
+from autotune.importers.pytorch.writes import (
+    View,
+    Write,
+    memory_of,
+    views_of_inputs,
+    writes_of,
+    written_inputs,
+)
 
 # A part of fewer calls that compute costs more than it saves: its own call takes the host as long
 # as several of torch's, and what lies between parts goes through memory.
@@ -60,12 +68,17 @@ class Division:
         parts: of it.
         left: calls that torch runs, and why.
         tensors: parameters and buffers, by their names.
+        writes: what the program writes, in the order of its first outputs.
+        views: by their places, of its other outputs those that are in memory that it writes, with
+            the numbers of the inputs there.
     """
 
     program: Any
     parts: tuple[Part, ...]
     left: Mapping[Any, str]
     tensors: Mapping[str, Any]
+    writes: tuple[Write, ...]
+    views: Mapping[int, tuple[int, View]]
 
 
 def read_or_divide(program: Any, device: object) -> TorchProgram | Division:
@@ -76,8 +89,7 @@ def read_or_divide(program: Any, device: object) -> TorchProgram | Division:
         device: where its tensors are; calls elsewhere are left to torch.
 
     Raises:
-        GraphError: no part is worth a call; or it writes its inputs, or has inputs of a kind that
-            is not supported.
+        GraphError: no part is worth a call; or it has inputs of a kind that is not supported.
     """
     survey = Survey()
     reader = Reader(program, survey)
@@ -90,19 +102,10 @@ def read_or_divide(program: Any, device: object) -> TorchProgram | Division:
         return reader.finished()
     survey.refused.update((node, f"on another device than {device}") for node in elsewhere)
     signature = program.graph_signature
-    if any(each.kind.name == "TOKEN" for each in signature.output_specs):
-        raise GraphError("it has operators whose effects torch keeps in order by tokens")
-    written = [str(each.target) for each in signature.output_specs if _writes(each)]
-    if written:
-        raise GraphError(f"it writes {', '.join(sorted(written))} in place")
     other = [each.kind.name for each in signature.input_specs if each.kind.name not in _KINDS]
     if other:
         raise GraphError(f"it has inputs that are no tensors ({', '.join(sorted(set(other)))})")
     return _Divider(reader, survey, nodes).divided()
-
-
-def _writes(spec: Any) -> bool:
-    return bool(spec.kind.name != "USER_OUTPUT")
 
 
 def _tensors_of(node: Any) -> list[Any]:
@@ -164,7 +167,19 @@ class _Divider:
         parts = tuple(each.finished(wanted, escaped) for each in drafts)
         if not parts:
             raise GraphError(f"no part of it is compiled: {reasons(self.left)}")
-        return Division(self.program, parts, self.left, self.tensors)
+        writes = tuple(writes_of(self.program))
+        return Division(self.program, parts, self.left, self.tensors, writes, self._views(writes))
+
+    def _views(self, writes: Sequence[Write]) -> dict[int, tuple[int, View]]:
+        """Return the outputs that are in memory that is written; of others torch makes views."""
+        views = views_of_inputs(self.program)
+        results = self.program.graph.output_node().args[0][len(writes) :]
+        return {
+            place: (number, views[node])
+            for place, node in enumerate(results)
+            for number in written_inputs(writes)
+            if node in views and views[node].source == number
+        }
 
     def _place(self, node: Any) -> None:
         """Find the level of a node, and its side."""
@@ -220,8 +235,8 @@ class _Divider:
 
     def _escaped(self) -> set[int]:
         """Return the memory of what the program returns."""
-        output = next(each for each in self.nodes if each.op == "output")
-        return {where for each in output.all_input_nodes for where in _memory(each)}
+        results = self.program.graph.output_node().args[0][len(writes_of(self.program)) :]
+        return {where for each in results if hasattr(each, "meta") for where in _memory(each)}
 
 
 class _Draft:
@@ -304,7 +319,7 @@ def nodes_that_count(nodes: Iterable[Any]) -> list[Any]:
 
 def _memory(node: Any) -> set[int]:
     """Return what tells the memory of a node's tensors from others."""
-    return {int(made.untyped_storage()._cdata) for made in _tensors_of(node)}
+    return {memory_of(made) for made in _tensors_of(node)}
 
 
 def _is_view(node: Any) -> bool:

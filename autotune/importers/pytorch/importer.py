@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from autotune.errors import GraphError
@@ -13,6 +13,7 @@ from autotune.importers.pytorch.call import Converter
 from autotune.importers.pytorch.program import exported
 from autotune.importers.pytorch.tensors import empty_like, is_empty, numbers_of, type_of
 from autotune.importers.pytorch.translate import Translation
+from autotune.importers.pytorch.writes import View, Write, listed, views_of_inputs, writes_of
 from autotune.utils.check import Check
 
 # What an input of an exported program is.
@@ -30,8 +31,8 @@ class TorchProgram:
         tensors: parameters and buffers by name, as the model holds them.
         results: for each output of the program the number of the graph's output, or what it is if
             it is no tensor of the graph.
-        mutated: names of inputs and buffers that the model writes, each with the number of the
-            graph's output that is written there.
+        writes: what the model writes, in the order of the graph's first outputs, whose numbers
+            these are.
         structure: how torch puts the outputs together (a tree spec).
     """
 
@@ -39,26 +40,8 @@ class TorchProgram:
     inputs: tuple[Variable | None, ...]
     tensors: Mapping[str, Any]
     results: tuple[Output, ...]
-    mutated: Mapping[str, int] = field(default_factory=dict)
+    writes: tuple[Write, ...] = ()
     structure: Any = None
-
-
-@dataclass(frozen=True)
-class View:
-    """A result that lies in the memory of an input or of a parameter.
-
-    Attributes:
-        source: the input, or the name of the parameter.
-        size, stride: of `torch.Tensor.as_strided`.
-        offset: elements from the first one of the source on.
-        of_stride: the strides of the source, to which all this applies.
-    """
-
-    source: Variable | str
-    size: tuple[int, ...]
-    stride: tuple[int, ...]
-    offset: int
-    of_stride: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -117,9 +100,9 @@ def from_pytorch(
     own = dict(converters or {})
     traced = exported(model, args, example_kwargs, own)
     program = read_program(traced, keep_params, input_names, own)
-    if program.mutated:
+    if program.writes:
         raise GraphError(
-            f"from_pytorch: the model writes {', '.join(sorted(program.mutated))} in place, which "
+            f"from_pytorch: the model writes {listed(program.writes)} in place, which "
             "a network cannot do; return the new values instead"
         )
     params = {}
@@ -170,8 +153,6 @@ class Reader:
         self.translation = translation
         self.inputs: list[Variable | None] = []
         self.params: list[Variable] = []
-        # Storages of inputs and parameters, as torch traced them.
-        self.storages: dict[int, tuple[Variable | str, Any]] = {}
         self.tensors: dict[str, Any] = {}
 
     def read(self) -> TorchProgram:
@@ -209,7 +190,6 @@ class Reader:
             variable = Variable(type_, self._name(node.name))
             self.inputs.append(variable)
             self.translation.values[node] = variable
-            self.storages[_storage(node)] = variable, node.meta["val"]
         elif node is not None and kind in (_PARAMETER, _BUFFER, _CONSTANT):
             self._tensor(spec.target, kind, node)
 
@@ -225,7 +205,6 @@ class Reader:
         state = self.program.state_dict
         tensor = state[name] if name in state else self.program.constants[name]
         self.tensors[name] = tensor
-        self.storages[_storage(node)] = name, node.meta["val"]
         floats = str(tensor.dtype).startswith(("torch.float", "torch.bfloat"))
         if not floats or kind == _CONSTANT or is_empty(tensor):
             self.translation.known[node] = tensor.detach().cpu()
@@ -253,41 +232,24 @@ class Reader:
         nodes = {node.name: node for node in self.program.graph.nodes}
         outputs: list[Value] = []
         results: list[Output] = []
-        mutated: dict[str, int] = {}
-        for spec in self.program.graph_signature.output_specs:
+        writes = tuple(writes_of(self.program))
+        outputs += [self.translation.value(each.node) for each in writes]
+        views = views_of_inputs(self.program)
+        for spec in self.program.graph_signature.output_specs[len(outputs) :]:
             node = nodes.get(getattr(spec.arg, "name", ""))
             if node is None:
                 results.append(Output(None, getattr(spec.arg, "value", None)))
                 continue
             outputs.append(self.translation.value(node))
-            if spec.kind.name == "USER_OUTPUT":
-                results.append(Output(len(outputs) - 1, alias=self._view(node)))
-            else:
-                mutated[str(spec.target)] = len(outputs) - 1
+            results.append(Output(len(outputs) - 1, alias=views.get(node)))
         if not outputs:
             raise GraphError("PyTorch: the model returns no tensor")
         given = [each for each in self.inputs if each is not None]
         graph = Graph((*given, *self.params), tuple(outputs))
         return TorchProgram(
-            graph, tuple(self.inputs), self.tensors, tuple(results), mutated,
+            graph, tuple(self.inputs), self.tensors, tuple(results), writes,
             self.program.call_spec.out_spec,
         )  # fmt: skip
-
-    def _view(self, node: Any) -> View | None:
-        """Return where a result lies, if no operator writes it to memory of its own."""
-        found = self.storages.get(_storage(node))
-        if found is None:
-            return None
-        source, whole = found
-        made = node.meta["val"]
-        size, stride = tuple(map(int, made.shape)), tuple(map(int, made.stride()))
-        offset = int(made.storage_offset()) - int(whole.storage_offset())
-        return View(source, size, stride, offset, tuple(map(int, whole.stride())))
-
-
-def _storage(node: Any) -> int:
-    """Return what tells the memory of a tensor of a program from others."""
-    return int(node.meta["val"].untyped_storage()._cdata)
 
 
 def _reader_of(tensor: Any) -> Callable[[], Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from operator import getitem
 from typing import Any
 
 from autotune.errors import GraphError
@@ -95,6 +96,65 @@ def _taken_apart(program: Any, own: Mapping[str, Converter] | None) -> Any:
     table = pytorch.export.default_decompositions()
     for known in [each for each in table if converter_of(each, own) is not None]:
         del table[known]
-    with pytorch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return program.run_decompositions(table)
+    _drop_checks_of_dtypes(pytorch, program)
+    try:
+        with pytorch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made = program.run_decompositions(table)
+    except Exception as error:  # whatever torch raises
+        first = str(error).strip().partition("\n")[0]
+        raise GraphError(
+            f"from_pytorch: torch cannot take the program apart: {type(error).__name__}: {first}"
+        ) from error
+    _drop_tokens(pytorch, made)
+    return made
+
+
+def _drop_checks_of_dtypes(pytorch: Any, program: Any) -> None:
+    """Remove checks of the dtypes of conversions.
+
+    Torch exports a region of `torch.autocast` without its casts, which come as it is taken apart;
+    so what is converted within or behind it has another dtype by then.
+    """
+    check = pytorch.ops.aten._assert_tensor_metadata.default
+    for module in program.graph_module.modules():
+        for node in module.graph.find_nodes(op="call_function", target=check):
+            module.graph.erase_node(node)
+        module.recompile()
+
+
+def _drop_tokens(pytorch: Any, program: Any) -> None:
+    """Replace calls that torch orders by tokens with plain ones, in the same order.
+
+    ``token, *results = with_effects(token, operator, ...)`` becomes ``operator(...)``.
+    """
+    graph, signature = program.graph, program.graph_signature
+    ordered = getattr(pytorch.ops.higher_order, "with_effects", None)
+    for node in [each for each in graph.nodes if each.target is ordered]:
+        _, function, *args = node.args
+        made = node.meta["val"][1:]
+        with graph.inserting_before(node):
+            plain = graph.call_function(function, tuple(args), node.kwargs)
+        alone = len(function._schema.returns) == 1
+        plain.meta = node.meta | {"val": made[0] if alone else made or None}
+        for user in list(node.users):
+            _, number = user.args
+            if number and alone:
+                user.replace_all_uses_with(plain)
+            elif number:
+                user.args = (plain, number - 1)
+    output = graph.output_node()
+    kept = [
+        (made, spec)
+        for made, spec in zip(output.args[0], signature.output_specs, strict=True)
+        if spec.kind.name != "TOKEN"
+    ]
+    output.args = (tuple(made for made, _ in kept),)
+    signature.output_specs = [spec for _, spec in kept]
+    tokens = {spec.arg.name for spec in signature.input_specs if spec.kind.name == "TOKEN"}
+    signature.input_specs = [each for each in signature.input_specs if each.arg.name not in tokens]
+    for node in reversed(graph.nodes):
+        made = node.args[0] if node.target is getitem else node
+        if not node.users and (node.name in tokens or made.target is ordered):
+            graph.erase_node(node)
+    program.graph_module.recompile()

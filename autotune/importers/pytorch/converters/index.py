@@ -120,27 +120,21 @@ def written(
     first = axes[0]
     if axes != list(range(first, first + len(axes))):
         call.refuse("indices", "of neighbouring axes", axes)
-    rank, extents = x.type.ndim, [x.shape[axis] for axis in axes]
+    extents = [x.shape[axis] for axis in axes]
     shape = np.broadcast_shapes(*[each.shape for _, each in given])
-    rest = [axis for axis in range(rank) if axis not in axes]
-    moved = call.transpose(x, [*axes, *rest])
-    left = [x.shape[axis] for axis in rest]
-    # Of what is written: the axes of the indices first, as one.
-    wide = call.expand(values, (*left[:first], *shape, *left[first:]))
-    inside = range(first, first + len(shape))
-    wide = call.transpose(wide, [*inside, *(i for i in range(wide.type.ndim) if i not in inside)])
-    count = math.prod(shape)
+    before, behind = x.shape[:first], x.shape[first + len(axes) :]
+    whole, count = math.prod(extents), math.prod(shape)
+    wide = call.expand(call.cast(values, x.dtype), (*before, *shape, *behind))
     places = call.expand(_joined(call, [each for _, each in given], extents), shape)
-    places = _from_the_front(call, places, math.prod(extents))
+    places = _from_the_front(call, places, whole)
+    # All axes of indices are one.
     result = written_along(
-        call.reshape(moved, (math.prod(extents), *left)),
-        call.reshape(places, (count, *[1] * len(left))),
-        call.reshape(call.cast(wide, x.dtype), (count, *left)),
-        0, "add" if accumulate else "none", call.origin,
+        call.reshape(x, (*before, whole, *behind)),
+        call.reshape(places, (*[1] * first, count, *[1] * len(behind))),
+        call.reshape(wide, (*before, count, *behind)),
+        first, "add" if accumulate else "none", call.origin,
     )  # fmt: skip
-    back = call.reshape(result, (*extents, *left))
-    order = [*axes, *rest]
-    return call.transpose(back, [order.index(axis) for axis in range(rank)])
+    return call.reshape(result, x.shape)
 
 
 def _masked(call: Call, x: Value, indices: Sequence[Value | None], number: Value | None) -> Value:
