@@ -21,6 +21,7 @@ from autotune.importers import (
 from autotune.torch.compiling import Compiling, compile_lock, device_of
 from autotune.torch.divided import DividedNetwork, told
 from autotune.torch.tensor_network import TensorNetwork
+from autotune.torch.traced import Number, kept_calls, module_of, name_of
 from autotune.utils.lazy_torch import torch
 
 logger = logging.getLogger("autotune")
@@ -260,37 +261,26 @@ def _span(tensor: Any) -> tuple[int, int]:
     return begin, begin + (last + 1) * tensor.element_size()
 
 
-class _Number:
-    """Stands for a tensor of which only the number is asked."""
-
-    def __init__(self, value: object) -> None:
-        self._value = value
-
-    def item(self) -> object:
-        """Return the number."""
-        return self._value
-
-
 class _Network:
     """A graph of dynamo with the parameters that it was called with, as a compiled network."""
 
     def __init__(self, graph_module: Any, how: Compiling, args: Sequence[Any], key: _Key) -> None:
         pytorch = torch()
         static = {i: args[i] for i in key.static}
-        numbers = {i: _Number(each) for i, each in key.numbers.items()}
+        numbers = {i: Number(each) for i, each in key.numbers.items()}
         others = [i for i in range(len(args)) if i not in static and i not in numbers]
-        module = _module(pytorch, graph_module, static, numbers, len(args))
+        module = module_of(graph_module, static, numbers, len(args))
         tensors = [
             each for i, each in enumerate(args)
             if isinstance(each, pytorch.Tensor) and i not in numbers
         ]  # fmt: skip
         first = tensors[0] if tensors else pytorch.empty(0)
         where = device_of(first)
-        with compile_lock():
+        with compile_lock(), kept_calls(graph_module):
             program = exported(module, [args[i] for i in others])
             # What is written is an input: caches, counters, statistics.
             written = {each.name for each in writes_of(program) if each.input is None}
-            by_name = {_name(i): i for i in static}
+            by_name = {name_of(i): i for i in static}
             held = [by_name[name] for name in with_inputs(program, written)]
             made = read_or_divide(program, first.device)
         places = [*held, *others]
@@ -316,40 +306,3 @@ class _Network:
         """Return the results; None if parameters were written."""
         results = self._run([args[i] for i in self._inputs])
         return None if results is None else tuple(results)
-
-
-def _name(place: int) -> str:
-    """Return the name under which a module holds an argument."""
-    return f"argument_{place}"
-
-
-def _module(
-    pytorch: Any,
-    graph_module: Any,
-    static: Mapping[int, Any],
-    numbers: Mapping[int, _Number],
-    count: int,
-) -> Any:
-    """Return a module that holds static arguments of a graph and numbers, and takes the others."""
-
-    class Held(pytorch.nn.Module):  # type: ignore[misc]
-        """A graph of dynamo."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            for number, tensor in static.items():
-                if isinstance(tensor, pytorch.nn.Parameter):
-                    self.register_parameter(_name(number), tensor)
-                else:
-                    self.register_buffer(_name(number), tensor)
-
-        def forward(self, *others: Any) -> Any:
-            left = iter(others)
-            args = [
-                getattr(self, _name(i)) if i in static
-                else numbers[i] if i in numbers else next(left)
-                for i in range(count)
-            ]  # fmt: skip
-            return graph_module(*args)
-
-    return Held().eval()

@@ -255,6 +255,25 @@ def test_autocast_casts_as_torch_does():
         torch.testing.assert_close(got, want, rtol=0.05, atol=0.05)
 
 
+def test_regions_of_autocast_are_cast_as_torch_does(caplog):
+    class Regions(Small):
+        def forward(self, x):
+            y = self.up(x)
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                y = torch.tanh(self.down(y) + 1)
+                with torch.autocast("cpu", enabled=False):
+                    z = self.up(y.float())
+                y = self.up(y)
+            return y * 2, z
+
+    model, x = Regions().eval(), torch.randn(2, 6)
+    with torch.no_grad(), caplog.at_level(logging.WARNING, "autotune"):
+        for got, want in zip(by_dynamo(model)(x), model(x), strict=True):
+            assert got.dtype == want.dtype
+            torch.testing.assert_close(got, want, rtol=0.05, atol=0.05)
+    assert not [each for each in caplog.records if each.name == "autotune"]
+
+
 def test_breaks_of_the_graph_are_run_between_networks():
     class Broken(Small):
         def forward(self, x):

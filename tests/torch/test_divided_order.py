@@ -127,3 +127,18 @@ def test_a_check_that_fails_raises_what_torch_raises():
         for _ in range(2):
             with pytest.raises(RuntimeError, match="singular"):
                 fast(x)
+
+
+def test_calls_of_libraries_whose_results_nobody_reads_run_once_a_call_in_order():
+    def model(x):
+        y = steps(x)
+        torch.ops.divided.drawn(1)
+        torch.ops.divided.drawn(2)
+        return steps(y)
+
+    fast, x = by_dynamo(model), torch.randn(16, 16)
+    with torch.no_grad():
+        fast(x)
+        drawn.clear()
+        same(fast(x), model(x))
+    assert drawn == [1, 2] * 2

@@ -96,7 +96,6 @@ def _taken_apart(program: Any, own: Mapping[str, Converter] | None) -> Any:
     table = pytorch.export.default_decompositions()
     for known in [each for each in table if converter_of(each, own) is not None]:
         del table[known]
-    _drop_checks_of_dtypes(pytorch, program)
     try:
         with pytorch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -108,19 +107,6 @@ def _taken_apart(program: Any, own: Mapping[str, Converter] | None) -> Any:
         ) from error
     _drop_tokens(pytorch, made)
     return made
-
-
-def _drop_checks_of_dtypes(pytorch: Any, program: Any) -> None:
-    """Remove checks of the dtypes of conversions.
-
-    Torch exports a region of `torch.autocast` without its casts, which come as it is taken apart;
-    so what is converted within or behind it has another dtype by then.
-    """
-    check = pytorch.ops.aten._assert_tensor_metadata.default
-    for module in program.graph_module.modules():
-        for node in module.graph.find_nodes(op="call_function", target=check):
-            module.graph.erase_node(node)
-        module.recompile()
 
 
 def _drop_tokens(pytorch: Any, program: Any) -> None:
