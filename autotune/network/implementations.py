@@ -94,6 +94,7 @@ class Implementation:
         operator, kind: as in `implements`.
         layouts: of data, for operators that have one; None for all.
         dtypes: of which all operands and the result are; None for all.
+        mixes: whether only the result need be of these.
         activations: what it does after a sum.
         keeps: whether it writes the sum before that too.
         matcher: called for layers of these.
@@ -107,16 +108,20 @@ class Implementation:
     activations: frozenset[str]
     matcher: Matcher
     keeps: bool = False
+    mixes: bool = False
 
     def offer(self, layer: Layer) -> Offer | None:
         """Return the template's offer for a layer, or None."""
         serves = (
             self._has(self.layouts, layer.layout)
-            and (self.dtypes is None or layer.dtypes <= self.dtypes)
+            and (self.dtypes is None or self._dtypes_of(layer) <= self.dtypes)
             and layer.epilogue.kind_of_activation in self.activations
             and (self.keeps or not layer.epilogue.kept)
         )
         return self.matcher(layer) if serves else None
+
+    def _dtypes_of(self, layer: Layer) -> set[str]:
+        return {layer.result.dtype} if self.mixes else layer.dtypes
 
     def serves(self, layout: str | None = None, dtype: str | None = None) -> bool:
         """Return whether it may compute layers of a layout and a type; None means any."""
@@ -139,6 +144,7 @@ def implements(
     dtypes: Iterable[str] | None = None,
     activations: Iterable[str] = ("none", "relu"),
     keeps: bool = False,
+    mixes: bool = False,
 ) -> Callable[[Matcher], Matcher]:
     """Register a matcher: a function that returns how a template computes a layer.
 
@@ -157,6 +163,7 @@ def implements(
             other function of one number. The matcher is not called for others.
         keeps: whether the template can write the two results of a layer with `Epilogue.kept`;
             otherwise the matcher is not called for such layers.
+        mixes: whether operands may be of other types than ``dtypes``, which the matcher judges.
     """
     check = Check(GraphError, "implements")
     if template:
@@ -168,7 +175,7 @@ def implements(
         check.function("matcher", matcher, of="a layer")
         entry = Implementation(
             template, operator, kind, _frozen(layouts), _frozen(dtypes), frozenset(activations),
-            matcher, keeps,
+            matcher, keeps, mixes,
         )  # fmt: skip
         _TABLE.setdefault((operator, kind), []).append(entry)
         return matcher

@@ -199,5 +199,6 @@ def attention(kind: str, layer: Layer) -> Offer | None:
 
 for _name in ("scaled_dot_product", "rows_first", "packed"):
     for _kind, _floats in (("cuda", HALVES), ("cpu", FLOAT32)):
-        _match = partial(attention, _kind)
-        implements(f"nn.{_name}_attention", _kind, f"attention.{_kind}", dtypes=_floats)(_match)
+        _match, _operator = partial(attention, _kind), f"nn.{_name}_attention"
+        # A bias may be of float32.
+        implements(_operator, _kind, f"attention.{_kind}", dtypes=_floats, mixes=True)(_match)

@@ -213,6 +213,22 @@ def elementwise_cases(rows, columns):
     }
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("rows", [1, 8])
+def test_attention_with_a_mask_that_is_an_input_stays_one_operator(rows, dtype):
+    shapes = (2, 4, rows, 64), (2, 2, 32, 64), (1, 1, rows, 32)
+    types = map(TensorType, shapes, ("float16", "float16", dtype))
+    q, k, mask = (Variable(each, f"x{i}") for i, each in enumerate(types))
+    graph = Graph.of(apply(ops.Attention(), q, k, k, mask))
+    network = compile_network(graph, EMULATED, jobs=2)
+    names = [each.function.nodes[-1].op.name for each in network.plan.kernels]
+    assert names[-1] == "nn.scaled_dot_product_attention"
+    arrays = [drawn(v.shape, v.dtype, seed) for seed, v in enumerate(graph.inputs)]
+    (got,) = network.instance()(*arrays)
+    want = graph.run(*arrays)[0]
+    np.testing.assert_allclose(got.numpy().astype("float64"), want, rtol=2e-2, atol=2e-2)
+
+
 @pytest.mark.parametrize(("target", "kind"), [(EMULATED, "cuda"), (CPU, "cpu")])
 @pytest.mark.parametrize("name", elementwise_cases(1, 1))
 def test_elementwise_operators_are_called_by_name(name, target, kind, tmp_path, monkeypatch):
