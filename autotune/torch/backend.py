@@ -22,6 +22,7 @@ from autotune.torch.compiling import Compiling, compile_lock, device_of
 from autotune.torch.divided import DividedNetwork, told
 from autotune.torch.tensor_network import TensorNetwork
 from autotune.torch.traced import Number, kept_calls, module_of, name_of
+from autotune.utils.check import Check
 from autotune.utils.lazy_torch import torch
 
 logger = logging.getLogger("autotune")
@@ -32,7 +33,10 @@ _MOST_NUMBERS, _MANY = 8, 50
 
 
 def backend(
-    graph_module: Any, example_inputs: Sequence[Any], options: Mapping[str, Any] | None = None
+    graph_module: Any,
+    example_inputs: Sequence[Any],
+    options: Mapping[str, Any] | None = None,
+    mode: str | None = None,
 ) -> Callable[..., Any]:
     """Return what runs a graph of dynamo: ``torch.compile(model, backend="autotune")``.
 
@@ -46,10 +50,18 @@ def backend(
         graph_module: the graph.
         example_inputs: what dynamo traced it with.
         options: ``tune``, seconds for each network, and ``log``, a path.
+        mode: of Inductor; networks have none but ``"default"``.
 
     Raises:
-        KernelError: an option is invalid.
+        KernelError: an option is invalid, or there is another mode.
     """
+    if mode not in (None, "default"):
+        hint = (
+            "; networks are CUDA graphs already, and options={'tune': 60, 'log': ...} tunes them"
+        )
+        Check(KernelError, "torch.compile(backend='autotune')").refuse(
+            "mode", "left out", mode, hint
+        )
     how = Compiling.of(options)
     pytorch = torch()
     tensors = [each for each in example_inputs if isinstance(each, pytorch.Tensor)]
@@ -224,6 +236,11 @@ def _numbers(graph_module: Any) -> tuple[int, ...]:
     )  # fmt: skip
 
 
+def _unmarked(each: Any) -> Any:
+    """Return a tensor without the marks of dynamic shapes, which torch would export as such."""
+    return each.detach() if isinstance(each, torch().Tensor) else each
+
+
 class _Apart:
     """Whether the tensors that a graph writes share no memory with its other arguments.
 
@@ -277,7 +294,7 @@ class _Network:
         first = tensors[0] if tensors else pytorch.empty(0)
         where = device_of(first)
         with compile_lock(), kept_calls(graph_module):
-            program = exported(module, [args[i] for i in others])
+            program = exported(module, [_unmarked(args[i]) for i in others])
             # What is written is an input: caches, counters, statistics.
             written = {each.name for each in writes_of(program) if each.input is None}
             by_name = {name_of(i): i for i in static}

@@ -192,6 +192,22 @@ def test_each_shape_is_compiled_and_right():
             same(fast(x), model(x))
 
 
+def test_shapes_that_are_marked_as_dynamic_are_compiled_one_by_one(caplog):
+    model = Small().eval()
+    fast = by_dynamo(model)
+    with torch.no_grad(), caplog.at_level(logging.WARNING, "autotune"):
+        for rows in (3, 5, 3):
+            x = torch.randn(rows, 6)
+            torch._dynamo.mark_dynamic(x, 0)
+            same(fast(x), model(x))
+    assert not [each for each in caplog.records if each.name == "autotune"]
+
+
+def test_modes_of_inductor_are_refused():
+    with pytest.raises(Exception, match="mode must be left out, got 'reduce-overhead'"):
+        by_dynamo(Small().eval(), mode="reduce-overhead")(torch.randn(2, 6))
+
+
 def test_two_models_of_one_class_keep_their_weights():
     first, second, x = Small(1).eval(), Small(2).eval(), torch.randn(2, 6)
 
