@@ -147,3 +147,54 @@ def test_threads_on_streams_of_their_own_share_a_model():
         assert len(results) == 30
         for each in results:
             near(each, want, torch.float32)
+
+
+class Cached(nn.Module):
+    """Attention over a cache, whose place it counts."""
+
+    def __init__(self, rows=32):
+        super().__init__()
+        torch.manual_seed(0)
+        self.qkv, self.out = nn.Linear(64, 192), nn.Linear(64, 64)
+        for name in ("keys", "values"):
+            self.register_buffer(name, torch.zeros(1, 1, rows, 64))
+        self.register_buffer("at", torch.zeros(1, dtype=torch.int64))
+        self.register_buffer("every", torch.arange(rows))
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).view(1, 1, 1, 192).chunk(3, -1)
+        self.keys.index_copy_(2, self.at, k)
+        self.values.index_copy_(2, self.at, v)
+        mask = (self.every <= self.at)[None, None, None]
+        seen = nn.functional.scaled_dot_product_attention(q, self.keys, self.values, mask)
+        self.at.add_(1)
+        return self.out(seen.flatten())
+
+
+def test_caches_are_written_in_place_by_calls_and_by_replays():
+    inputs = [torch.randn(64, device="cuda").half() for _ in range(8)]
+    with torch.no_grad():
+        model, exact = Cached().cuda().half(), Cached().cuda().half()
+        exact = exact.double()
+        fast = torch.compile(model, backend=autotune.torch.backend)
+        given = inputs[0].clone()
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            near(fast(given), exact(given.double()), torch.float16)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            replayed = fast(given)
+        for number, x in enumerate(inputs[1:]):
+            want = exact(x.double())
+            if number % 2:
+                got = fast(x)
+            else:
+                given.copy_(x)
+                graph.replay()
+                got = replayed
+            torch.cuda.synchronize()
+            near(got, want, torch.float16)
+            near(model.keys, exact.keys, torch.float16)
+            assert int(model.at) == int(exact.at) == number + 2
