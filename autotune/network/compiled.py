@@ -192,20 +192,13 @@ class NetworkInstance:
     def _check_apart(self, index: int, given: NDArray) -> None:
         """Refuse memory of an output that a run writes while it still reads the input there."""
         plan = self.network.plan
-        returned = any((p.memory, p.at) == (MemoryKind.INPUT, index) for p, _ in plan.copies)
-        last = (
-            len(plan.steps)
-            if returned
-            else max(plan.uses.get((MemoryKind.INPUT, index), ()), default=-1)
-        )
         for number, output in enumerate(self.outputs):
-            writes = plan.uses.get((MemoryKind.OUTPUT, number), ())
             apart = given.pointer + given.nbytes <= output.pointer
-            if apart or output.pointer + output.nbytes <= given.pointer or not writes:
+            if apart or output.pointer + output.nbytes <= given.pointer:
                 continue
-            same = last == min(writes) and given.pointer == output.pointer
-            in_place = same and plan.steps[last].in_place(MemoryKind.INPUT, index)
-            if (last < min(writes) or in_place) and not self.network.branches:
+            same = given.pointer == output.pointer
+            over = plan.may_write_over(index, number, same) and not self.network.branches
+            if over or (MemoryKind.OUTPUT, number) not in plan.uses:
                 continue
             raise GraphError(
                 f"bind_input: the array is in output {number}, which a run writes while it "

@@ -75,14 +75,6 @@ class PlanStep:
         """The operators that it computes; None where the plan comes from a file."""
         return self.unit.function if self.unit is not None else None
 
-    def in_place(self, memory: MemoryKind, at: int) -> bool:
-        """Returns whether the result may be written over an input or output that is read."""
-        unit = self.unit
-        return unit is not None and any(
-            value in unit.in_place and (place.memory, place.at) == (memory, at)
-            for value, place in zip(unit.arguments, self.places, strict=True)
-        )
-
 
 @dataclass(frozen=True)
 class ExecutionPlan:
@@ -119,17 +111,21 @@ class ExecutionPlan:
                 found.setdefault((place.memory, place.at), {})[number] = None
         return {key: tuple(numbers) for key, numbers in found.items()}
 
-    def may_write_over(self, given: int, output: int) -> bool:
+    def may_write_over(self, given: int, output: int, same: bool = True) -> bool:
         """Returns whether an output may be in the memory of an input that no other input shares.
 
         Steps run one after another; none reads the input once the output is written.
+
+        Args:
+            given, output: their numbers.
+            same: whether both begin at the same place.
         """
         ends = (MemoryKind.INPUT, given), (MemoryKind.OUTPUT, output)
         if any((place.memory, place.at) in ends for pair in self.copies for place in pair):
             return False
         reads, writes = (self.uses.get(end, ()) for end in ends)
         last, first = max(reads, default=-1), min(writes, default=-1)
-        if last != first:
+        if last != first or not same:
             return last < first
         unit, places = self.steps[first].unit, self.steps[first].places
         found = [i for i, place in enumerate(places) if (place.memory, place.at) == ends[0]]
