@@ -100,6 +100,15 @@ class Window:
                 f"{self.padding} and dilation {self.dilation}"
             )
 
+    def patches(self, images: Array) -> Array:
+        """Return what windows of NCHW images, padded by 0, hold: [n, c, oh, ow, ky, kx]."""
+        top, left, bottom, right = self.padding
+        (sy, sx), (dy, dx) = self.stride, self.dilation
+        padded = np.pad(images, ((0, 0), (0, 0), (top, bottom), (left, right)))
+        reach = ((self.size[0] - 1) * dy + 1, (self.size[1] - 1) * dx + 1)
+        found: Array = np.lib.stride_tricks.sliding_window_view(padded, reach, axis=(2, 3))
+        return found[:, :, ::sy, ::sx, ::dy, ::dx]
+
     def views(self, images: Array, nothing: float) -> Iterator[tuple[int, int, Array]]:
         """Yield (ky, kx, elements) of all windows of NCHW images; ``nothing`` is the padding."""
         top, left, bottom, right = self.padding
@@ -261,20 +270,50 @@ class Depthwise(Windows):
     def reference(self) -> Callable[..., Array]:
         """Return numpy in, numpy out: the arguments but for the last; sums are in float32."""
 
+        def summed(images: Array, filters: Array) -> Array:
+            # One operation instead of one for each tap: errors are bounded for each operation.
+            sums: Array = np.einsum("ncyxuv,cmuv->ncmyx", self.window.patches(images), filters)
+            return sums.reshape(len(images), sums.shape[1] * self.multiplier, self.oh, self.ow)
+
         def depthwise(data: Array, weight: Array, *others: Array) -> Array:
             images, filters, *operands = (_wide(each) for each in (data, weight, *others))
             filters = filters if self.layout == "NCHW" else filters.transpose(2, 3, 0, 1)
-            shape = (self.n, self.channels, self.multiplier, self.oh, self.ow)
-            sums = np.zeros(shape, images.dtype)
-            for ky, kx, taps in self.window.views(self.as_nchw(images), 0.0):
-                # Not in place: arrays that carry bounds of errors take the place of zeros.
-                sums = sums + taps[:, :, None] * filters[None, :, :, ky, kx, None, None]
-            out = self.as_laid_out(sums.reshape(self.n, self.co, self.oh, self.ow))
+            sums = _in_parts(self.as_nchw(images), self.flop // (2 * self.n), summed, filters)
+            out = self.as_laid_out(sums)
             channel = 1 if self.layout == "NCHW" else 3
             result = self.epilogue.apply(out, tuple(operands), channel)
             return result.astype("int32" if data.dtype == np.int8 else data.dtype)
 
         return depthwise
+
+
+# Products that are summed at a time, which a core's caches hold; and the most parts of a result.
+_PRODUCTS, _PARTS = 1 << 18, 1 << 10
+
+
+def _in_parts(
+    images: Array, products: int, of: Callable[[Array, Array], Array], filters: Array
+) -> Array:
+    """Return what a function gives for NCHW images, a few of them or of their channels at a time.
+
+    Args:
+        products: number of them that an image takes.
+        of: of some images, and of the filters of their channels.
+        filters: of all channels, which are the first axis.
+    """
+    n, channels = images.shape[:2]
+    most = max(_PRODUCTS, n * products // _PARTS)
+    number = min(max(most // max(products, 1), 1), n)
+    width = min(max(most * channels // max(products, 1), 1), channels)
+    rows = []
+    for first in range(0, n, number):
+        some = images[first : first + number]
+        parts = [
+            of(some[:, at : at + width], filters[at : at + width])
+            for at in range(0, channels, width)
+        ]
+        rows.append(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
+    return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
 
 def _wide(x: Array) -> Array:

@@ -3,7 +3,7 @@
 import autotune.templates  # registers the tasks
 import numpy as np
 import pytest
-from autotune.templates.convolutions import window_cuda
+from autotune.templates.convolutions import window_cuda, window_shape
 from autotune.templates.convolutions.window_shape import Depthwise, Pool, Window
 
 import autotune
@@ -314,3 +314,22 @@ def test_the_next_kernel_may_begin_early_only_beside_few_blocks(rows, ahead):
     shape = Depthwise(1, 112, 112, 96, Window((3, 3), (2, 2), (1, 1, 1, 1)))
     choice = {"pixels": 2, "lines": 4, "columns": 32, "rows": rows, "channels": 1, "vec": 4}
     assert window_cuda.kernel(shape, choice).defines["AHEAD"] == ahead
+
+
+@pytest.mark.parametrize("products", [1, 300, 5000])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_a_depthwise_reference_gives_in_parts_what_it_gives_at_once(monkeypatch, layout, products):
+    task = create(
+        "depthwise_conv2d.cuda",
+        (5, 6, 7, 4, 2, 3, 2, (2, 1), (1, 0, 2, 1), True, "relu", False, False, (1, 2), layout),
+        "cuda -arch=sm_90",
+    )
+    with task.target:
+        kernel = task.instantiate(task.default())
+    reference, shapes = kernel.reference, [a.shape for a in kernel.args[:-1]]
+    rng = np.random.default_rng(0)
+    inputs = [rng.standard_normal(shape).astype("float32") for shape in shapes]
+    whole = reference(*inputs)
+    monkeypatch.setattr(window_shape, "_PRODUCTS", products)
+    assert np.any(whole)
+    np.testing.assert_allclose(reference(*inputs), whole, rtol=1e-5, atol=1e-5)
