@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, Protocol
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 from autotune.utils.lazy_torch import torch
 
@@ -18,10 +18,6 @@ class Number:
     def item(self) -> object:
         """Return the number."""
         return self._value
-
-
-class _Mode(Protocol):
-    def __exit__(self, *error: object) -> object: ...
 
 
 def name_of(place: int) -> str:
@@ -72,24 +68,27 @@ def _with_autocast(pytorch: Any, graph_module: Any) -> Any:
     What dynamo calls for them is recorded then and not run, so calls within would not be cast.
     """
     modes = pytorch.amp.autocast_mode
-    instead = {modes._enter_autocast: _entered, modes._exit_autocast: _left}
-    if all(node.target not in instead for node in graph_module.graph.nodes):
+    ends = modes._enter_autocast, modes._exit_autocast
+    if all(node.target not in ends for node in graph_module.graph.nodes):
         return graph_module
-    graph = pytorch.fx.Graph()
-    graph.output(graph.graph_copy(graph_module.graph, {}))
-    for node in graph.nodes:
-        node.target = instead.get(node.target, node.target)
-    return pytorch.fx.GraphModule(graph_module, graph)
 
+    class Regions(pytorch.fx.Interpreter):  # type: ignore[misc]
+        """Runs a graph, and leaves all regions where a call within one raises."""
 
-def _entered(*options: Any) -> _Mode:
-    mode: Any = torch().amp.autocast(*options)
-    mode.__enter__()
-    return mode  # type: ignore[no-any-return]
+        def run(self, *args: Any) -> Any:
+            with ExitStack() as self.entered:
+                return super().run(*args)
 
+        def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+            if target not in ends:
+                return super().call_function(target, args, kwargs)
+            if target is modes._enter_autocast:
+                region = self.entered.enter_context(ExitStack())
+                region.enter_context(pytorch.amp.autocast(*args))
+                return region
+            return args[0].close()
 
-def _left(mode: _Mode) -> None:
-    mode.__exit__(None, None, None)
+    return Regions(graph_module).run
 
 
 @contextmanager

@@ -290,6 +290,24 @@ def test_regions_of_autocast_are_cast_as_torch_does(caplog):
     assert not [each for each in caplog.records if each.name == "autotune"]
 
 
+def test_regions_of_autocast_end_where_a_graph_cannot_be_exported(caplog):
+    @torch.compiler.allow_in_graph
+    def refused(x):
+        if torch.compiler.is_exporting():
+            raise RuntimeError("refused")
+        return x + 1
+
+    def model(x):
+        y = x @ x
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return y, refused(y @ x)
+
+    x = torch.randn(4, 4)
+    with torch.no_grad(), caplog.at_level(logging.WARNING, "autotune"):
+        same(by_dynamo(model)(x), model(x))
+    assert "refused" in caplog.text
+
+
 def test_breaks_of_the_graph_are_run_between_networks():
     class Broken(Small):
         def forward(self, x):
