@@ -14,6 +14,7 @@ from autotune.importers.pytorch import (
     from_pytorch,
     has_turn,
     listed,
+    memory_of,
     nodes_that_count,
     read_or_divide,
     read_program,
@@ -25,7 +26,7 @@ from autotune.importers.pytorch import (
 
 __all__ = [
     "Call", "Division", "ImportedNetwork", "Output", "Part", "TorchProgram", "View", "Write",
-    "exported", "from_onnx", "from_pytorch", "has_turn", "listed", "nodes_that_count",
+    "exported", "from_onnx", "from_pytorch", "has_turn", "listed", "memory_of", "nodes_that_count",
     "read_or_divide", "read_program", "reasons", "with_inputs", "writes_of",
     "written_inputs",
 ]  # fmt: skip

@@ -244,19 +244,23 @@ def _unmarked(each: Any) -> Any:
 class _Apart:
     """Whether the tensors that a graph writes share no memory with its other arguments.
 
-    The graph was traced as if they do not; dynamo asks the same of tensors only, not of views.
-    The extents of all tensors are known to be those of the example.
+    The graph was traced as if they do not, and as if each of their elements has a place of its
+    own; dynamo asks the first of tensors only, not of views. The extents of all tensors are known
+    to be those of the example.
     """
 
     def __init__(self, args: Sequence[Any], written: Sequence[int]) -> None:
         tensor = torch().Tensor
         self._tensors = [i for i, each in enumerate(args) if isinstance(each, tensor)]
         self._written = list(written)
+        self._overlapping = any(_overlaps_itself(args[i]) for i in written)
         self._pointers: list[int] = []
 
     def __call__(self, args: Sequence[Any]) -> bool:
         if not self._written:
             return True
+        if self._overlapping:
+            return False
         pointers = [args[i].data_ptr() for i in self._tensors]
         if pointers == self._pointers:
             return True
@@ -276,6 +280,16 @@ def _span(tensor: Any) -> tuple[int, int]:
     last = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
     begin = tensor.data_ptr()
     return begin, begin + (last + 1) * tensor.element_size()
+
+
+def _overlaps_itself(tensor: Any) -> bool:
+    """Return whether several elements of a tensor may be in one place, as after `expand`."""
+    reach = 0
+    for step, extent in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if extent > 1 and step <= reach:
+            return True
+        reach += (extent - 1) * step
+    return False
 
 
 class _Network:

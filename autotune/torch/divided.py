@@ -16,6 +16,7 @@ from autotune.importers import (
     Division,
     Part,
     has_turn,
+    memory_of,
     nodes_that_count,
     reasons,
     written_inputs,
@@ -67,11 +68,16 @@ class DividedNetwork:
             except _WrittenError:
                 return None
             count = len(self._written)
-            write_back(inputs, self._written, results[:count])
+            write_back(inputs, self._written, self._apart(inputs, results[:count]))
             found = list(results[count:])
             for place, (number, view) in self._views.items():
                 found[place] = seen(inputs[number], view)
             return tuple(found)
+
+    def _apart(self, inputs: Sequence[Any], numbers: Sequence[Any]) -> list[Any]:
+        """Return new numbers of inputs, copied if they are those of another that is written."""
+        memory = {memory_of(inputs[i]) for i in self._written}
+        return [each.clone() if memory_of(each) in memory else each for each in numbers]
 
 
 class _WrittenError(Exception):

@@ -237,3 +237,28 @@ def test_inference_tensors_are_written():
             x = torch.randn(1, 16)
             same(fast(x), twin(x))
             same(mine.rows, twin.rows)
+
+
+def test_what_is_written_and_has_elements_in_one_place_is_torchs():
+    def function(x, y):
+        x[0].add_(1)
+        return x * y
+
+    fast = by_dynamo(function)
+    with torch.no_grad():
+        for size in ((0, 1), (3, 1)):
+            mine, others = (torch.ones(40).as_strided((4, 8), size) for _ in range(2))
+            same(fast(mine, mine + 1), function(others, others + 1))
+            same(mine, others)
+
+
+def test_inputs_that_are_swapped_around_what_torch_runs_are_swapped():
+    def function(x, y):
+        got = block(torch.ops.divided.turned(block(x)))
+        old = x.clone()
+        x.copy_(y)
+        y.copy_(old)
+        return got
+
+    block = Block().eval()
+    compared(function, torch.randn(4, 16), torch.randn(4, 16))

@@ -20,6 +20,7 @@ from autotune.importers.pytorch.writes import (
     View,
     Write,
     listed,
+    memory_of,
     with_inputs,
     writes_of,
     written_inputs,
@@ -27,7 +28,6 @@ from autotune.importers.pytorch.writes import (
 
 __all__ = [
     "Call", "Division", "Output", "Part", "TorchProgram", "View", "Write", "exported",
-    "from_pytorch", "has_turn", "listed", "nodes_that_count", "read_or_divide", "read_program",
-    "reasons", "with_inputs", "writes_of",
-    "written_inputs",
+    "from_pytorch", "has_turn", "listed", "memory_of", "nodes_that_count", "read_or_divide",
+    "read_program", "reasons", "with_inputs", "writes_of", "written_inputs",
 ]  # fmt: skip
