@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from autotune.measure.check.expected import Expected, chunks
+from autotune.measure.check.expected import Expected, chunks, most_spread
 from autotune.measure.run.value_files import Array
 from autotune.runtime.arrays.buffers import POISONS
 
-# How far the root mean square of n errors is from that of many, in parts of 1 / sqrt(n).
-_UNCERTAIN = 2.0
 Doubles = npt.NDArray[np.float64]
 
 
@@ -40,11 +38,6 @@ def mismatch(name: str, got: Array, expected: Expected) -> str | None:
             f"{limit:.2g}{basis})"
         )
     return None
-
-
-def most_spread(spread: float, count: int) -> float:
-    """Return what the root mean square of ``count`` errors may be, relative to their bounds."""
-    return min(1.0, spread * (1 + _UNCERTAIN / math.sqrt(count))) if count else 1.0
 
 
 @dataclass(frozen=True)

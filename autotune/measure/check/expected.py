@@ -18,6 +18,8 @@ CHUNK = 1 << 14
 # A bound is some six standard deviations of a long sum, and the most of a single rounding, whose
 # root mean square is 0.58 of it.
 SPREAD_OF_BOUNDS = 0.6
+# How far the root mean square of n errors is from that of many, in parts of 1 / sqrt(n).
+_UNCERTAIN = 2.0
 # The part of an output's elements of which a comparison may say nothing, if it is verified.
 MOST_UNTOLD = 0.1
 
@@ -41,29 +43,38 @@ class Expected:
     basis: str = ""
 
     def untold(self) -> int:
-        """Return how many elements may be off by as much as they are large, and as most are.
+        """Return how many elements may all be off by as much as they are large, and as most are.
 
-        Zeros would pass there: a comparison says nothing of them. Such bounds are those of
-        recurrences, whose errors may grow from step to step, and of numbers beyond a dtype.
+        Zeros would pass there, one by one and in the root mean square: a comparison says nothing
+        of them. Such bounds are those of recurrences, whose errors may grow from step to step, and
+        of numbers beyond a dtype.
         """
         if self.bounds is None:
             return 0
         values, bounds = np.ravel(self.values), np.ravel(self.bounds)
-        squares = count = 0.0
+        squares, count, known = 0.0, 0, 0
         for part in chunks(values.size):
             finite = values[part].astype(np.float64)
             finite = finite[np.isfinite(finite)]
             with np.errstate(over="ignore"):
                 squares += float(np.dot(finite, finite))
             count += finite.size
+            known += int(np.count_nonzero(np.isfinite(bounds[part]) & (bounds[part] > 0)))
         # Where all is 0, numbers as large as inputs are told from it.
         usual = math.sqrt(squares / count) if squares else 1.0
+        limit = most_spread(self.spread, known)
         found = 0
         for part in chunks(values.size):
             sizes = np.abs(values[part].astype(np.float64))
             sizes[np.isnan(sizes)] = np.inf
-            found += int(np.count_nonzero(bounds[part] >= np.maximum(sizes, usual)))
+            likely = bounds[part].astype(np.float64) * limit
+            found += int(np.count_nonzero(likely >= np.maximum(sizes, usual)))
         return found
+
+
+def most_spread(spread: float, count: int) -> float:
+    """Return what the root mean square of ``count`` errors may be, relative to their bounds."""
+    return min(1.0, spread * (1 + _UNCERTAIN / math.sqrt(count))) if count else 1.0
 
 
 def expected(values: Array, errors: Array | None, dtype: str) -> Expected:

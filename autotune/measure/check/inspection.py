@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from autotune.measure.check.compare import mismatch, most_spread
-from autotune.measure.check.expected import Expected
+from autotune.measure.check.compare import mismatch
+from autotune.measure.check.expected import Expected, most_spread
 from autotune.measure.run.jobs import Check
 from autotune.measure.run.value_files import Array, read_values
 from autotune.runtime.arrays.array import NDArray, array

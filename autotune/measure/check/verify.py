@@ -226,7 +226,7 @@ class Oracle:
             untold = one.untold() if self._policy.rtol is None else 0
             tells = untold <= MOST_UNTOLD * allowed.values.size
             if not tells:
-                self._say_unverified(name, _all_may_be(argument, untold))
+                self._say_unverified(name, _untold(argument, untold))
             bounds = "" if allowed.bounds is None else self._write(allowed.bounds)
             values = self._write(allowed.values)
             checks.append(
@@ -280,7 +280,7 @@ class Oracle:
         self.bytes = 0
 
 
-def _all_may_be(argument: Argument, untold: int) -> str:
+def _untold(argument: Argument, untold: int) -> str:
     """Say why a comparison with expected values is no verification."""
     return (
         f"{untold} of {math.prod(argument.shape)} elements of {argument.name} may be off by as "

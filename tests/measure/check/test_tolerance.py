@@ -6,7 +6,7 @@ import pytest
 
 from autotune.kernel import arg
 from autotune.measure.check import compare
-from autotune.measure.check.expected import Expected
+from autotune.measure.check.expected import Expected, most_spread
 from autotune.measure.check.tolerance import Extent, Limit, Tolerance, reduction_length, tolerance
 
 TYPES = {
@@ -379,5 +379,5 @@ def test_the_root_mean_square_has_its_limit():
     got = np.zeros(10_000, np.float32)
     got[-2:] = 0.9
     assert compare.mismatch("y", got, Expected(right, bounds, 0.5)) is None
-    assert compare.most_spread(0.3, 0) == 1.0
-    assert compare.most_spread(0.3, 4) == pytest.approx(0.6)
+    assert most_spread(0.3, 0) == 1.0
+    assert most_spread(0.3, 4) == pytest.approx(0.6)

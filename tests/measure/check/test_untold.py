@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from autotune.measure.check.compare import mismatch
 from autotune.measure.check.expected import Expected
 
 VALUES = np.float32([3, -4, 0, np.nan, np.inf])
@@ -35,4 +36,12 @@ def test_zeros_are_told_from_numbers_as_large_as_inputs(bound, untold):
 def test_what_may_be_off_by_one_tells_of_more_than_one(dtype):
     values = np.full((3, 5), 1, dtype)
     assert Expected(values, np.full((3, 5), 0.5, "float32")).untold() == 0
-    assert Expected(values, np.full((3, 5), 1, "float32")).untold() == values.size
+    assert Expected(values, np.full((3, 5), 1.2, "float32")).untold() == values.size
+
+
+@pytest.mark.parametrize(("bound", "passes"), [(0.9, False), (1.2, False), (2, True)])
+def test_all_is_untold_where_zeros_pass(bound, passes):
+    values = np.where(np.arange(400) % 3, 1, -1).astype("float16")
+    one = Expected(values, np.full(400, bound, "float32"))
+    assert one.untold() == (400 if passes else 0)
+    assert (mismatch("y", np.zeros_like(values), one) is None) is passes
