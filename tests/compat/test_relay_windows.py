@@ -278,6 +278,7 @@ def test_parts_that_divide_images_are_windows():
 LINE, VOLUME = relay.var("line", shape=(1, 4, 9)), relay.var("volume", shape=(1, 4, 5, 5, 5))
 COUNTS = relay.var("counts", shape=(1, 4, 5, 5, 5), dtype="int32")
 FILTER = relay.var("filter", shape=(4, 4, 3))
+IMAGE, FILTERS = relay.var("image", shape=(1, 4, 5, 5)), relay.var("filters", shape=(4, 2, 3, 3))
 
 
 WRONG = {
@@ -286,6 +287,15 @@ WRONG = {
     "nn.conv1d: data must be of the dimensions NCW": lambda: relay.nn.conv1d(VOLUME, FILTER),
     "padding must be 1 or 2 whole numbers": lambda: relay.nn.conv1d(LINE, FILTER, 1, (1, 1, 1)),
     "5 output channels": lambda: relay.nn.conv1d(LINE, FILTER, channels=5),
+    "nn.conv2d: weight must have 16": lambda: relay.nn.conv2d(
+        IMAGE, FILTERS, channels=16, groups=2
+    ),
+    "nn.conv2d_transpose: weight must have 5": lambda: relay.nn.conv2d_transpose(
+        IMAGE, FILTERS, channels=5, groups=2
+    ),
+    "nn.conv1d: weight must be of 4 input channels in 2": lambda: relay.nn.conv1d(
+        LINE, FILTER, groups=2
+    ),
     "data_layout must be one of 'NCW'": lambda: relay.nn.conv1d_transpose(
         LINE, FILTER, data_layout="NCW4c"
     ),

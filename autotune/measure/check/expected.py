@@ -59,7 +59,7 @@ class Expected:
             with np.errstate(over="ignore"):
                 squares += float(np.dot(finite, finite))
             count += finite.size
-            known += int(np.count_nonzero(np.isfinite(bounds[part]) & (bounds[part] > 0)))
+            known += int(np.count_nonzero(np.isfinite(bounds[part]) & np.greater(bounds[part], 0)))
         # Where all is 0, numbers as large as inputs are told from it.
         usual = math.sqrt(squares / count) if squares else 1.0
         limit = most_spread(self.spread, known)

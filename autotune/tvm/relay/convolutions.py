@@ -82,9 +82,14 @@ def _convolution(dims: int) -> Convolve:
             check.refuse("data", f"of the dimensions {data_layout}", data.type)
         settle_filters(data, weight, (data_layout, kernel_layout), channels, kernel_size, groups)
         data, weight = operands(name, out_dtype, data=data, weight=weight)
-        _fits(name, weight, kernel_layout, channels, kernel_size)
+        extents = _extents(name, weight, kernel_layout, kernel_size)
+        inputs = data.shape[data_layout.index("C")]
+        each = 1 < groups == inputs == extents["O"]
+        if not each and extents["I"] * groups != inputs:
+            check.refuse("weight", f"of {inputs} input channels in {groups} groups", weight.type)
+        _makes(name, weight, channels, extents["O"] * (extents["I"] if each else 1))
         moves = windows(name, strides, padding, dilation)
-        weight, kernel_layout = _filters(data, weight, data_layout, kernel_layout, groups)
+        weight, kernel_layout = _filters(weight, data_layout, kernel_layout, each)
         found = _convolved(data, weight, moves, groups, data_layout, kernel_layout)
         return in_layout(name, found, data_layout, out_layout)
 
@@ -93,28 +98,27 @@ def _convolution(dims: int) -> Convolve:
     return operator
 
 
-def _fits(
-    op: str, weight: Value, layout: str, channels: int | None, kernel: Numbers | None
-) -> None:
-    """Refuse attributes that the weight contradicts."""
+def _extents(op: str, weight: Value, layout: str, kernel: Numbers | None) -> dict[str, int]:
+    """Return the extents of filters by their letters; refuse windows of another size."""
     if len(layout) != len(weight.shape):
         raise GraphError(f"{op}: weight must have the dimensions {layout}, got {weight.type}")
     found = dict(zip(layout, weight.shape, strict=True))
     spatial = tuple(found[letter] for letter in layout if letter in "DHW")
-    if channels is not None and channels not in (found["O"], found["O"] * found["I"]):
-        raise GraphError(f"{op}: weight must have {channels} output channels, got {weight.type}")
     window = spatial if kernel is None else whole_numbers(op, "kernel_size", kernel)
     if (window * len(spatial) if len(window) == 1 else window) != spatial:
         raise GraphError(f"{op}: weight must have windows {kernel}, got {weight.type}")
+    return found
 
 
-def _filters(
-    data: Value, weight: Value, data_layout: str, kernel_layout: str, groups: int
-) -> tuple[Value, str]:
-    """Return filters in a layout that goes with the images, and that layout."""
+def _makes(op: str, weight: Value, channels: int | None, made: int) -> None:
+    """Refuse a number of channels that is not that of the result."""
+    if channels not in (None, made):
+        raise GraphError(f"{op}: weight must have {channels} output channels, got {weight.type}")
+
+
+def _filters(weight: Value, data_layout: str, kernel_layout: str, each: bool) -> tuple[Value, str]:
+    """Return filters, or some for each channel, in a layout for the images, and that layout."""
     found = dict(zip(kernel_layout, weight.shape, strict=True))
-    channels = data.shape[data_layout.index("C")]
-    each = groups > 1 and groups == channels == found["O"]
     if each and found["I"] == 1 and (data_layout, kernel_layout) == ("NHWC", "HWOI"):
         return weight, kernel_layout
     space = "".join(letter for letter in data_layout if letter in "DHW")
@@ -122,7 +126,7 @@ def _filters(
     if each and found["I"] > 1:  # several filters for each channel, side by side
         weight = _permuted(weight, kernel_layout, "OI" + space)
         rest = weight.shape[2:]
-        weight = apply(ops.Reshape((channels * found["I"], 1, *rest)), weight)
+        weight = apply(ops.Reshape((found["O"] * found["I"], 1, *rest)), weight)
         kernel_layout = "OI" + space
     return _permuted(weight, kernel_layout, wanted), wanted
 
@@ -242,7 +246,8 @@ def _transposed(dims: int) -> Spread:
         each = channels if channels is None else channels // groups
         settle_filters(data, weight, (data_layout, filters), each, kernel_size)
         data, weight = operands(name, out_dtype, data=data, weight=weight)
-        _fits(name, weight, filters, each, kernel_size)
+        made = _extents(name, weight, filters, kernel_size)["O"]
+        _makes(name, weight, channels, made * groups)
         data, weight = _permuted(data, data_layout, "NC" + space), _permuted(weight, filters, own)
         if data.shape[1] != weight.shape[0]:
             check.refuse("weight", f"[in, out, ...] for data {data.type}", weight.type)
