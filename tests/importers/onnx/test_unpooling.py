@@ -39,6 +39,13 @@ def test_places_of_maxima_are_indices_of_all_elements_and_lead_back():
         assert {*back[back != 0]} <= {*y.reshape(-1)}
 
 
+def test_places_of_maxima_are_inside_where_all_is_the_least_number():
+    node = helper.make_node("MaxPool", ["x"], ["y", "at"], kernel_shape=[2], pads=[1, 1])
+    x = np.array([[[0, 0, 3], [0, 0, 0]]], "uint8")
+    network = from_onnx(model([node], [("x", 2, x.shape)], [("y", 2), ("at", 7)]))
+    np.testing.assert_array_equal(network.graph.run(x)[1], [[[0, 0, 2, 2], [3, 3, 4, 5]]])
+
+
 def test_equal_letters_of_a_term_are_a_diagonal():
     node = helper.make_node("Einsum", ["a", "b"], ["y"], equation="iji,ik->jk")
     a, b = X[0, :, :3, :3].copy(), X[1, 0, :3, :4].copy()

@@ -99,6 +99,8 @@ def _places(call: Call, x: Value, windows: Windows) -> Value:
     view = np.lib.stride_tricks.sliding_window_view(inside, reach)
     view = view[tuple(slice(None, None, n) for n in (*windows.strides, *windows.dilations))]
     table = view.reshape(-1, math.prod(windows.kernel))
+    # What is outside comes last: it is no more than the least number, which may be inside too.
+    table = np.take_along_axis(table, np.argsort(table == size, axis=1, kind="stable"), axis=1)
     least = np.iinfo(x.dtype).min if "int" in x.dtype else -np.inf
     outside = call.as_value(np.full((images, 1), least).astype(x.dtype))
     rows = call.apply(ops.Concatenate(1), call.reshape(x, (images, size)), outside)
