@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from autotune.errors import GraphError
+from autotune.errors import AutotuneError, GraphError
 from autotune.tvm import relay
 from tests.compat.test_relay_windows import check, numbers, variable
 
@@ -149,6 +149,17 @@ WRONG = {
     "data must be of whole numbers": lambda: relay.bitwise_not(IMAGE),
     "expected whole scales": lambda: relay.nn.upsampling(IMAGE, 1.5, 2),
 }
+
+
+@pytest.mark.parametrize("make", [relay.shape_of, relay.ndarray_size, relay.arange])
+def test_an_unknown_dtype_is_named(make):
+    with pytest.raises(AutotuneError, match="int33"):
+        make(3 if make is relay.arange else IMAGE, dtype="int33")
+
+
+def test_extents_and_axes_may_be_arrays():
+    assert relay.slice_like(IMAGE, IMAGE, np.array([0, 1])).shape == IMAGE.shape
+    assert relay.nn.adaptive_max_pool2d(IMAGE, np.array([2, 1])).shape[2:] == (2, 1)
 
 
 @pytest.mark.parametrize("message", WRONG)

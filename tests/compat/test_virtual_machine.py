@@ -62,6 +62,14 @@ def test_a_network_that_was_loaded_is_run(tmp_path):
     np.testing.assert_array_equal(net.get_output(0).numpy(), got.numpy())
     with pytest.raises(GraphError, match=r"bytecode must be what Executable\.save returned"):
         vm.Executable.load_exec(b"TVM's", loaded)
+    with pytest.raises(GraphError, match="bytecode must be what"):
+        vm.Executable.load_exec(None, loaded)
+    assert loaded.save()[0] == code
+
+
+def test_results_go_to_arrays_of_the_runtime_alone():
+    with pytest.raises(GraphError, match="set_outputs: args must be arrays of"):
+        machine().set_outputs("main", X)
 
 
 @pytest.mark.parametrize("args", [(), ("x",), (X, X, X), ({}, X)], ids=len)

@@ -11,6 +11,7 @@ import numpy as np
 from autotune.errors import GraphError
 from autotune.graph import Constant, Value, apply, ops
 from autotune.importers.ranks import first_along
+from autotune.runtime.arrays.array import numpy_dtype
 from autotune.tvm.relay.arguments import Numbers, check_values, whole_numbers
 from autotune.tvm.relay.elementwise import add, clip, equal, multiply
 from autotune.tvm.relay.function import Tuple
@@ -48,7 +49,7 @@ def arange(
         Check(GraphError, "arange").refuse(
             "start, stop and step", "those of at least one number", (begin, end, distance)
         )
-    return Constant.of(np.arange(begin, end, distance).astype(dtype))
+    return Constant.of(np.arange(begin, end, distance).astype(numpy_dtype(dtype)))
 
 
 def one_hot(
@@ -143,11 +144,8 @@ def slice_like(data: Value, shape_like: Value, axes: Numbers | None = None) -> V
     """Take the first elements of axes, as many as another tensor has; of all axes by default."""
     check_values("slice_like", data=data, shape_like=shape_like)
     check, ndim = Check(GraphError, "slice_like"), data.type.ndim
-    given = (
-        range(shape_like.type.ndim)
-        if axes in (None, (), [])
-        else whole_numbers("slice_like", "axes", axes or ())
-    )
+    named = () if axes is None else whole_numbers("slice_like", "axes", axes)
+    given = named or range(shape_like.type.ndim)
     places = [check.whole("axes", axis, -ndim, ndim - 1) % ndim for axis in given]
     end = list(data.shape)
     for at in places:
@@ -160,13 +158,13 @@ def slice_like(data: Value, shape_like: Value, axes: Numbers | None = None) -> V
 def shape_of(data: Value, dtype: str = "int32") -> Value:
     """Return the extents of a tensor, which are constant here."""
     check_values("shape_of", data=data)
-    return Constant.of(np.asarray(data.shape, dtype))
+    return Constant.of(np.asarray(data.shape, numpy_dtype(dtype)))
 
 
 def ndarray_size(data: Value, dtype: str = "int32") -> Value:
     """Return the number of elements of a tensor, which is constant here."""
     check_values("ndarray_size", data=data)
-    return Constant.of(np.asarray(data.type.size, dtype))
+    return Constant.of(np.asarray(data.type.size, numpy_dtype(dtype)))
 
 
 def layout_transform(data: Value, src_layout: str, dst_layout: str) -> Value:

@@ -264,8 +264,8 @@ def _adaptive_pool(kind: str, dims: int) -> AdaptivePool:
         _check_layout(name, data, layout)
         axes = [i for i, letter in enumerate(layout) if letter in "DHW"]
         extents = [data.shape[axis] for axis in axes]
-        nothing = output_size is None or output_size in ((), [])
-        wanted = extents if nothing else each_axis(name, "output_size", output_size or 0, dims)
+        counts = () if output_size is None else whole_numbers(name, "output_size", output_size)
+        wanted = each_axis(name, "output_size", counts, dims) if counts else extents
         found = _adapted(kind, data, axes, wanted, layout)
         return in_layout(name, found, layout, out_layout)
 

@@ -24,19 +24,17 @@ class Executable(GraphExecutorFactoryModule):
         return bytearray(_CODE), self
 
     @staticmethod
-    def load_exec(
-        bytecode: bytes | bytearray, lib: GraphExecutorFactoryModule
-    ) -> GraphExecutorFactoryModule:
+    def load_exec(bytecode: bytes | bytearray, lib: GraphExecutorFactoryModule) -> Executable:
         """Return the network of a library that was read, and of the code that was saved with it.
 
         Raises:
             GraphError: the code is TVM's, or the library none of a network.
         """
         check = Check(GraphError, "load_exec")
-        if bytes(bytecode) != _CODE:
+        if bytecode != _CODE:
             check.refuse("bytecode", "what Executable.save returned here", bytecode)
         check.kind("lib", lib, GraphExecutorFactoryModule, "what load_module read of a network")
-        return lib
+        return Executable(lib.network, lib.ir_mod, lib.libmod_name)
 
 
 class VirtualMachine:
@@ -92,13 +90,15 @@ class VirtualMachine:
             Check(GraphError, "set_one_input").refuse("key", "the name or number of an input", key)
         self._main.module.set_input(key, value)
 
-    def set_outputs(self, func_name: str, *args: NDArray) -> None:
+    def set_outputs(self, /, func_name: str, *args: NDArray) -> None:
         """Name the arrays that the next run writes its results to.
 
         Raises:
-            GraphError: there are not as many as results.
+            GraphError: there are not as many as results, or they are no arrays of the runtime.
         """
         self._only_main("set_outputs", func_name)
+        for each in args:
+            Check(GraphError, "set_outputs").kind("args", each, NDArray, "arrays of tvm.nd")
         expected = self._main.module.get_num_outputs()
         if len(args) != expected:
             raise GraphError(f"set_outputs: expected {expected} arrays, got {len(args)}")
