@@ -207,3 +207,9 @@ def test_bytes_that_are_not_in_blocks_of_four_are_refused():
     a, b = te.placeholder((1, 6, 5, 5), "int8"), te.placeholder((8, 6, 3, 3), "int8")
     with pytest.raises(ExpressionError, match="OIHW of multiples of 4, for 6 channels"):
         topi.cuda.conv2d_NCHWc_int8(a, b, 1, 1, 1, "NCHW", "int32")
+
+
+def test_floats_are_not_convolved_as_bytes():
+    a, b = te.placeholder((1, 8, 5, 5), "float32"), te.placeholder((8, 8, 3, 3), "int8")
+    with pytest.raises(ExpressionError, match="data must be of int8 or uint8"):
+        topi.cuda.conv2d_NCHWc_int8(a, b, 1, 1, 1, "NCHW", "int32")

@@ -71,10 +71,14 @@ def conv2d_NCHWc_int8(
         out_dtype: what the sums are converted to.
 
     Raises:
-        ExpressionError: channels or filters are no multiples of 4, or blocks differ.
+        ExpressionError: these are no bytes, channels or filters no multiples of 4, or blocks
+            differ.
     """
     check = Check(ExpressionError, "conv2d_NCHWc_int8")
     check.one_of("layout", layout, ("NCHW", "NCHW4c"))
+    for name, tensor in (("data", data), ("kernel", kernel)):
+        if tensor.dtype not in ("int8", "uint8"):
+            check.refuse(name, "of int8 or uint8", tensor)
     if data.ndim == 4:
         n, c, h, w = static_shape("conv2d_NCHWc_int8", "data", data, 4)
         o, i, kh, kw = static_shape("conv2d_NCHWc_int8", "kernel", kernel, 4)
