@@ -50,7 +50,9 @@ def _multiply(a: Tracked, b: Tracked) -> Tracked:
     with np.errstate(all="ignore"):
         value = a.value * b.value
         error = np.abs(a.value) * b.error + np.abs(b.value) * a.error + a.error * b.error
-    return a.with_values(value, np.where(_certain(a, b), 0.0, error)).rounded()
+    if not np.isfinite(value).all():  # else no operand is infinite or NaN
+        error = np.where(_certain(a, b), 0.0, error)
+    return a.with_values(value, error).rounded()
 
 
 def _divide(a: Tracked, b: Tracked) -> Tracked:
