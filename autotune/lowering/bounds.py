@@ -9,6 +9,7 @@ threads of the block read, what is local only what one thread reads.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import Affine, constant
@@ -83,8 +84,8 @@ class _Inference:
         self.virtual: dict[tuple[Stage, IterVar], Thread] = {}
         self.reads: dict[Stage, list[Read]] = {}
         self.thread_of: dict[Var, Thread] = {}
-        # Stages that compute, and read, beyond their tensors.
-        self.unclipped: set[Stage] = set()
+        # Stages that compute, and read, beyond their tensors, with the conditions that they omit.
+        self.unclipped: dict[Stage, list[Expr]] = {}
 
     def run(self) -> Plan:
         """Plan stage by stage, readers before what they read."""
@@ -138,8 +139,7 @@ class _Inference:
         elif private and edges and reads_own_block(self.simplifier, body, self.kept):
             # What lies beyond the tensor is computed too, which costs less than to ask: nobody
             # reads it, and what it is computed from has memory as it is not clipped.
-            self.unclipped.add(stage)
-            edges = []
+            self.unclipped[stage], edges = edges, []
         conditions = [*(condition for _, condition in overruns), *edges]
         plan = StagePlan(
             stage=stage,
@@ -196,7 +196,7 @@ class _Inference:
                 found.append(self.simplifier.condition(">=", index))
             if self._reaches_out(region, extent):
                 found.append(self.simplifier.compare("<", index, as_form(extent)))
-        return found
+        return [each for each in found if not isinstance(each, IntImm)]
 
     def _is_uniform(self, condition: Expr, outside: frozenset[Var]) -> bool:
         """Return whether a condition is the same for all threads, and all elements, of a block."""
@@ -261,16 +261,19 @@ class _Inference:
         if stage.attach_type != "at":
             return tuple(map(whole, extents))
         regions: list[Region | None] | None = None
-        unclipped = False
         for reader, load in self.reads.get(stage, ()):
             self._check_reader(stage, reader)
-            unclipped |= reader.stage in self.unclipped
             part = [self._relaxed(index, scope, outside) for index in load.indices]
             regions = part if regions is None else list(map(self._cover, regions, part))
         found: list[Region | None] = regions or [None] * len(extents)
         all_known = [r or whole(extent) for r, extent in zip(found, extents, strict=True)]
-        if unclipped:
+        readers = {reader.stage for reader, _ in self.reads.get(stage, ())}
+        unclipped = readers & self.unclipped.keys()
+        if unclipped and None not in found:
             return tuple(all_known)
+        for each in unclipped:  # which have to ask after all: the memory ends with the tensor
+            plan, edges = self.plans[each], self.unclipped.pop(each)
+            self.plans[each] = replace(plan, conditions=(*plan.conditions, *edges))
         pairs = zip(all_known, extents, strict=True)
         return tuple(clip(self.simplifier, region, extent) for region, extent in pairs)
 
