@@ -33,7 +33,8 @@ def copies_together(kernels: Sequence[LoweredKernel]) -> list[LoweredKernel]:
 
 def _fit(first: LoweredKernel, second: LoweredKernel) -> bool:
     """Return whether two kernels are copies that have nothing in common but the threads."""
-    if not all(each.stage.endswith(f".{PERMUTED}") for each in (first, second)):
+    both = (first, second)
+    if any(each.unfinished or not each.stage.endswith(f".{PERMUTED}") for each in both):
         return False
     grids = (*first.grid, *second.grid)
     in_rows = all(isinstance(n, int) for n in grids) and grids[1:3] == grids[4:] == (1, 1)

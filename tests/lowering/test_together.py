@@ -1,11 +1,14 @@
 """Copies of operands in another order that become one kernel."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from autotune import te
 from autotune.driver import build
 from autotune.lowering import lower
+from autotune.lowering.together import copies_together
 
 
 def schedule(threads=(32, 32), again=False):
@@ -44,3 +47,9 @@ def test_copies_of_one_kernel_compute_what_two_do():
     out = np.zeros((16, 8), "float32")
     build(s, arguments, target="cuda -emulate")(a, b, out)
     np.testing.assert_array_equal(out, (a + b).T)
+
+
+def test_a_copy_that_cannot_be_launched_stays_apart_with_its_reason():
+    one, other = (lower(*schedule(threads=(32, 64))).kernels[0] for _ in range(2))
+    assert len(copies_together([one, other])) == 1
+    assert copies_together([one, replace(other, unfinished="no threads")])[1].unfinished
