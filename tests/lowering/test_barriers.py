@@ -5,7 +5,7 @@ from races import ONE, Draw, Kernel, barriers, count, race_in, register, shared
 
 from autotune.errors import LoweringError
 from autotune.ir import Var
-from autotune.ir.expr import EQ, IntImm, Ramp
+from autotune.ir.expr import EQ, LT, IntImm, Ramp
 from autotune.ir.stmt import (
     Allocate,
     AsyncCopy,
@@ -289,6 +289,32 @@ def test_iterations_with_different_steps_meet():
     assert count(k, k.loop(4, body)) == 2
     body = lambda i: seq(k.write(S, t + i * 8), k.read(S, t + 1 + (i + 1) % 3 * 8))
     assert count(k, k.loop(4, body)) == 2
+
+
+@pytest.mark.parametrize(("first", "needed"), [(1, 1), (4, 0), (5, 1)])
+def test_regions_apart_within_an_iteration_need_no_barrier(first, needed):
+    k, S = Kernel(), shared()
+    (t,) = k.vars
+    # Eight elements an iteration: the second half is read, or what lies across the halves.
+    body = lambda i, j: seq(k.write(S, t + i * 64 + j * 8), k.read(S, t + i * 64 + j * 8 + first))
+    assert count(k, k.loop(3, lambda i: k.loop(4, lambda j: body(i, j)))) == needed
+
+
+def test_regions_of_a_loop_that_is_over_may_meet():
+    k, S = Kernel(), shared()
+    (t,) = k.vars
+    first = k.loop(4, lambda i: k.write(S, t + i * 8))
+    second = For(first.var, 4, ForKind.SERIAL, k.read(S, t + first.var * 8 + 1))
+    assert count(k, first, second) == 1
+
+
+@pytest.mark.parametrize(("distance", "needed"), [(1, 1), (2, 2), (6, 1)])
+def test_a_condition_on_the_loop_shortens_no_step(distance, needed):
+    k, S = Kernel(), shared()
+    (t,) = k.vars
+    # Iterations write four elements, five apart.
+    both = lambda i: seq(k.write(S, t + i * 5), k.read(S, t + i * 5 + distance))
+    assert count(k, k.loop(4, lambda i: If(LT(i, IntImm(2)), both(i)))) == needed
 
 
 # And whatever the body.

@@ -10,13 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
-from math import isinf
 from typing import NoReturn
 
 from autotune.errors import LoweringError
-from autotune.ir.analysis_affine import Affine, AtomKind
-from autotune.ir.expr import EQ, LT, And, Expr, IntImm, Load, Ramp, Var
-from autotune.ir.interval import Bound
+from autotune.ir.expr import EQ, LT, And, Expr, IntImm, Load, Var
 from autotune.ir.stmt import (
     Allocate,
     AsyncCommit,
@@ -37,32 +34,13 @@ from autotune.ir.stmt import (
 )
 from autotune.ir.structure import children
 from autotune.ir.visitor import StmtVisitor
+from autotune.lowering.passes.accesses import Access, elements, index_bounds, lie_apart
 from autotune.lowering.passes.buffer_accesses import written_buffers
 from autotune.lowering.passes.draft import Draft
-from autotune.lowering.passes.ownership import Owner, Slot, owner_of
+from autotune.lowering.passes.ownership import owner_of
 from autotune.lowering.passes.uses import Uses
 from autotune.lowering.plan import Thread
 from autotune.utils.assert_never import assert_never
-
-
-@dataclass(frozen=True)
-class Access:
-    """One read or write of common memory; owner and slot are None where they are unknown.
-
-    ``alone`` says that conditions around leave just the first thread of the block.
-
-    ``low`` and ``high`` are the ends of the elements that it may touch, ``index`` the first of
-    those that it touches at a time.
-    """
-
-    buffer: Buffer
-    is_write: bool
-    index: Affine
-    low: Bound
-    high: Bound
-    owner: Owner | None
-    slot: Slot | None
-    alone: bool
 
 
 @dataclass
@@ -118,7 +96,7 @@ class _Planner:
         self.block = block
         self.block_vars = {thread.var for thread in block}
         self.name = draft.stage
-        self.around: list[Var] = []
+        self.around: frozenset[Var] = frozenset()  # of loops, with one value in all threads
         self.below: dict[Var, int] = {}
 
     def visit(self, stmt: Stmt) -> tuple[Stmt, _Flow]:
@@ -191,26 +169,12 @@ class _Planner:
         base, distance = elements(index)
         form = self.simplifier.form_of(base)
         owner = owner_of(form, distance, self.block, self.below)
-        low, high = self._bounds(form)
+        below = {var: most for var, most in self.below.items() if var in form.vars}
+        low, high = index_bounds(form, below)
         slot = self.slots.get((buffer, base))
         ends = (low + min(distance, 0), high + max(distance, 0))
         alone = all(self.below.get(thread.var, thread.count - 1) == 0 for thread in self.block)
-        return Access(buffer, is_write, form, *ends, owner, slot, alone)
-
-    def _bounds(self, form: Affine) -> tuple[Bound, Bound]:
-        """Return the bounds of an index, given the conditions around it on single variables."""
-        if form.vars.isdisjoint(self.below):
-            return form.bounds
-        low: Bound = form.const
-        high: Bound = form.const
-        for atom, k in form.terms.items():
-            most = atom.high
-            if atom.kind is AtomKind.VAR:
-                (var,) = atom.vars
-                most = min(most, self.below.get(var, most))
-            ends = (k * atom.low, k * most)
-            low, high = low + min(ends), high + max(ends)
-        return low, high
+        return Access(buffer, is_write, form, *ends, owner, slot, alone, below)
 
     # Statements made of statements.
 
@@ -235,9 +199,10 @@ class _Planner:
         return seq(*result), total
 
     def _loop(self, stmt: For) -> tuple[Stmt, _Flow]:
-        self.around.append(stmt.var)
+        outer = self.around
+        self.around = (outer | {stmt.var}) - self.block_vars
         body, flow = self.visit(stmt.body)
-        self.around.pop()
+        self.around = outer
         # Without a barrier inside, iterations any distance apart may meet.
         step = 1 if flow.has_barrier else None
         several = stmt.kind is not ForKind.THREAD and stmt.iterations != 1
@@ -317,7 +282,7 @@ class _Planner:
             return False
         if (a.owner is not None and a.owner == b.owner) or (a.alone and b.alone):
             return False
-        if var is not None and _apart(a, b, var):
+        if lie_apart(a, b, self.around, var):
             return False
         if a.slot is None or b.slot is None or step is None:
             return True
@@ -340,23 +305,6 @@ def _limit(cond: Expr) -> dict[Var, int]:
             return {}
 
 
-def _apart(a: Access, b: Access, var: Var) -> bool:
-    """Return whether two accesses never meet in different iterations of the loop over ``var``."""
-    steps, lows, highs = set(), [], []
-    for access in (a, b):
-        terms = [(atom, k) for atom, k in access.index.terms.items() if var in atom.vars]
-        if len(terms) != 1 or terms[0][0].kind is not AtomKind.VAR:
-            return False
-        atom, k = terms[0]
-        if isinf(atom.high):
-            return False
-        steps.add(k)
-        ends = (k * atom.low, k * atom.high)
-        lows.append(access.low - min(ends))
-        highs.append(access.high - max(ends))
-    return len(steps) == 1 and max(highs) - min(lows) < abs(min(steps))
-
-
 class _FindBarrier(StmtVisitor):
     def __init__(self) -> None:
         self.found = False
@@ -369,10 +317,3 @@ def _holds_barrier(stmt: Stmt) -> bool:
     find = _FindBarrier()
     find.visit(stmt)
     return find.found
-
-
-def elements(index: Expr) -> tuple[Expr, int]:
-    """Return the first element that an index names, and the distance to its last one."""
-    if isinstance(index, Ramp):
-        return index.base, index.stride * (index.lanes - 1)
-    return index, 0
