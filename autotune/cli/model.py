@@ -14,6 +14,7 @@ from autotune.importers import ImportedNetwork, from_onnx
 from autotune.network import export_network, report, tune_network
 from autotune.utils.quantities import counted
 
+_FILE = click.Path(dir_okay=False, path_type=Path)
 _MODEL = click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 _SHAPE = click.option(
     "--shape", "-s", "shapes", multiple=True, metavar="NAME=1,3,224,224",
@@ -57,20 +58,28 @@ def show(model: Path, shapes: tuple[str, ...], values: tuple[str, ...]) -> None:
 @_VALUE
 @click.option("--target", "-t", default="cuda", show_default=True, help="What to tune for.")
 @click.option("--budget", "-b", type=float, required=True, help="Seconds in all.")
-@click.option("--log", required=True, type=click.Path(dir_okay=False, path_type=Path),
-              help="Log of the trials; the same call again continues.")  # fmt: skip
-@click.option("--out", "-o", required=True, type=click.Path(dir_okay=False, path_type=Path),
-              help="File for `autotune.network.load_network`.")  # fmt: skip
+@click.option(
+    "--log",
+    type=_FILE,
+    help="Log of the trials; the same call again continues. [default: MODEL's name, .log]",
+)
+@click.option(
+    "--out",
+    "-o",
+    type=_FILE,
+    help="File for `autotune.network.load_network`. [default: MODEL's name, .network]",
+)
 def tune(
     model: Path,
     shapes: tuple[str, ...],
     values: tuple[str, ...],
     target: str,
     budget: float,
-    log: Path,
-    out: Path,
+    log: Path | None,
+    out: Path | None,
 ) -> None:
     """Tune MODEL within a budget of seconds, and write it to a file."""
+    log, out = log or Path(f"{model.stem}.log"), out or Path(f"{model.stem}.network")
     if out.resolve() in (model.resolve(), log.resolve()):
         raise GraphError(f"--out must be another file than the model and the log, got {out}")
     if not os.access(out.resolve().parent, os.W_OK):  # said before the budget is spent

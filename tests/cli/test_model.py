@@ -1,5 +1,7 @@
 """`autotune model`: what it shows of a model, and the file that it writes."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -63,6 +65,14 @@ def test_tune_writes_a_file_that_runs_alone(path, tmp_path):
     (result,) = load_network(out).instance()(x)
     expected = x @ np.arange(12, dtype="float32").reshape(4, 3) / 2
     np.testing.assert_allclose(result.numpy(), expected)
+
+
+def test_tune_names_its_files_after_the_model(path, tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    said = invoke("tune", path, "-s", "x=2,4", "-v", "scale=0.5", "-t", "c", "-b", "0.1")
+    assert said.exit_code == 0, said.output
+    assert sorted(p.name for p in Path.cwd().iterdir()) == ["small.log", "small.network"]
 
 
 def test_tune_does_not_overwrite_the_model(path, tmp_path):
