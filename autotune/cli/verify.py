@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from autotune.cli.log_output import Row, log_or_url, output_options, print_rows
-from autotune.cli.modules import import_templates, module_option
+from autotune.cli.modules import import_templates, module_option, parted
 from autotune.cli.tables import say
 from autotune.errors import RecordError
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
@@ -26,13 +26,7 @@ _SAMPLES = 9
 
 
 @click.command()
-@click.argument(
-    "files",
-    metavar="[FILE.py]...",
-    nargs=-1,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-)
-@click.argument("log", type=log_or_url)
+@click.argument("paths", metavar="[FILE.py]... LOG", nargs=-1, required=True, type=log_or_url)
 @click.option("--keep-older", is_flag=True, help="Verify records of an older kernel text too.")
 @click.option(
     "--every", is_flag=True, help="Verify all successful records, not only the best of each task."
@@ -48,8 +42,7 @@ _SAMPLES = 9
 )
 @click.option("--device", default=0, show_default=True, help="Index of the device to run on.")
 def verify(
-    files: tuple[Path, ...],
-    log: Path | str,
+    paths: tuple[Path | str, ...],
     every: bool,
     keep_older: bool,
     modules: tuple[str, ...],
@@ -73,6 +66,10 @@ def verify(
     change beyond their spread is shown. Exits with status 1 if a record is slower, wrong, or can
     no longer be run, and with 2 if the command is misused.
     """
+    files, logs = parted(paths)
+    if len(logs) != 1:
+        raise click.UsageError(f"expected one LOG, got {len(logs)}")
+    (log,) = logs
     import_templates(modules, files)
     runners = []
 

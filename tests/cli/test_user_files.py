@@ -60,6 +60,7 @@ def project(tmp_path_factory):
 VERIFIES = {
     "a file": ("kernels.py", "double.log"),
     "a module of the folder": ("--module", "kernels", "double.log"),
+    "a file behind the log": ("double.log", "kernels.py"),
     "a file and the shipped modules": (
         "--module", "autotune.templates", "kernels.py", "double.log",
     ),

@@ -222,6 +222,15 @@ def test_a_failure_without_a_word_is_named_by_its_kind():
     assert "it hung   measure_test" in command._line(Recheck(inp, before, spoken, "failed"))
 
 
+def test_one_log_is_verified_at_a_time(tmp_path):
+    two = verify(tmp_path / "a.log", tmp_path / "b.log")
+    assert two.exit_code == 2
+    assert "expected one LOG, got 2" in two.output
+    none = verify(tmp_path / "kernels.py")
+    assert none.exit_code == 2
+    assert "expected one LOG, got 0" in none.output
+
+
 def test_a_missing_module_is_named(verified):
     result = verified(pair(SCALE, 0, SLOW), options=["--module", "no_such_templates"])
     assert result.exit_code == 1
