@@ -205,3 +205,19 @@ def test_a_space_without_knobs_has_one_point():
     assert (len(space), space.range_length, space.dims) == (1, 1, [])
     assert space.sample(5, np.random.default_rng(0)).tolist() == [0]
     assert space.get(0).to_json_dict() == {"index": 0, "code_hash": None, "entity": []}
+
+
+@pytest.mark.parametrize(
+    ("entity", "asked", "advice"),
+    [
+        (SplitEntity([-1, 4]), "val", "size"),
+        (OtherOptionEntity(4), "size", "val"),
+        (ReorderEntity([1, 0]), "val", "perm"),
+        (AnnotateEntity(["unroll"]), "val", "anns"),
+    ],
+    ids=["split", "option", "reorder", "annotation"],
+)
+def test_asking_a_knob_for_the_value_of_another_kind_names_its_own(entity, asked, advice):
+    with pytest.raises(AttributeError, match=rf"{asked!r}; .* is cfg\[name\]\.{advice}$"):
+        getattr(entity, asked)
+    assert not hasattr(entity, asked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from autotune.errors import SpaceError
 from autotune.utils.check import shown
@@ -55,6 +55,14 @@ class Entity(ABC):
         """The value of `attribute`."""
         value: object = getattr(self, self.attribute)
         return value
+
+    if not TYPE_CHECKING:  # else a type checker takes any name
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}; the value of this "
+                f"kind of knob is cfg[name].{self.attribute}"
+            )
 
     def __bool__(self) -> bool:
         raise SpaceError(
