@@ -10,6 +10,7 @@ from autotune.ir import (
     Expr,
     IntImm,
     IterVar,
+    Operand,
     ProducerLoad,
     Range,
     Reduce,
@@ -146,8 +147,11 @@ class Tensor:
 BROADCAST: dict[str, Callable[..., Tensor]] = {}
 
 
-class TensorSlice:
-    """A tensor with some of its leading indices given; index it to give the rest."""
+class TensorSlice(Operand):
+    """A tensor with some of its leading indices given; index it to give the rest.
+
+    To compute with it is an error, which says what is missing.
+    """
 
     __slots__ = ("indices", "tensor")
 
@@ -158,6 +162,9 @@ class TensorSlice:
     def __getitem__(self, indices: Index) -> Expr:
         more = indices if isinstance(indices, tuple) else (indices,)
         return _index(self.tensor, self.indices + more)
+
+    def to_expr(self) -> Expr:  # noqa: D102 - as in the base
+        raise _wrong_number_of_indices(self.tensor, self.indices)
 
     def __repr__(self) -> str:
         return f"{self.tensor.name}[{', '.join(map(str, self.indices))}, ...]"
@@ -171,11 +178,16 @@ def _index(tensor: Tensor, indices: tuple[object, ...], whole: bool = False) -> 
         # For the type checker it is the expression that it becomes when it gets the rest.
         return cast(Expr, TensorSlice(tensor, tuple(checked)))
     if len(indices) != len(tensor.shape):
-        raise ExpressionError(
-            f"{user_line()}: {tensor.name} has {len(tensor.shape)} dimensions "
-            f"{tensor.shape}, got {len(indices)} indices"
-        )
+        raise _wrong_number_of_indices(tensor, indices)
     return ProducerLoad(tensor, tuple(checked))
+
+
+def _wrong_number_of_indices(tensor: Tensor, indices: tuple[object, ...]) -> ExpressionError:
+    given = ", ".join(map(str, indices))
+    return ExpressionError(
+        f"{user_line()}: {tensor.name} has {len(tensor.shape)} dimensions {tensor.shape}, "
+        f"got {len(indices)} indices: [{given}]"
+    )
 
 
 def _check_index(tensor: Tensor, axis: int, index: object) -> Expr:

@@ -99,6 +99,22 @@ def test_slices_take_the_rest_of_the_indices_later():
     assert str(b.op.body[0]) == "A[i, j, k] + A[i, j, k] + A[i, j, k]"
 
 
+@pytest.mark.parametrize("name", ["add", "from the right", "negative", "comparison", "sum"])
+def test_computing_with_a_slice_says_which_indices_are_missing(name):
+    a, b = te.placeholder((4, 5), name="A"), te.placeholder((5,), name="B")
+    k = te.reduce_axis((0, 5), name="k")
+    computes = {
+        "add": lambda i, j: a[i] + b[j],
+        "from the right": lambda i, j: 2 * a[i],
+        "negative": lambda i, j: -a[i],
+        "comparison": lambda i, j: a[i] > 0,
+        "sum": lambda i, j: te.sum(a[i], axis=k),
+    }
+    told = r"test_compute.py:\d+: A has 2 dimensions \(4, 5\), got 1 indices: \[i\]"
+    with pytest.raises(ExpressionError, match=told):
+        te.compute((4, 5), computes[name])
+
+
 def test_several_values_give_several_tensors():
     a = te.placeholder((4,), name="A")
     b, c = te.compute((4,), lambda i: (a[i] + 1, a[i].astype("int32")), name="B")
