@@ -58,6 +58,18 @@ class Device:
             return self.index == 0
         return self._facts is not None
 
+    def require(self) -> None:
+        """Check that this process can use the device.
+
+        Raises:
+            DeviceError: it cannot.
+        """
+        if not self.exist:
+            raise DeviceError(
+                f"{self}: there is no such device here; without one, target 'cuda -emulate' runs "
+                "CUDA text on the CPU, and 'llvm' takes C"
+            )
+
     def sync(self) -> None:
         """Wait for everything that was queued on the device, on whatever stream.
 

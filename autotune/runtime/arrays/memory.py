@@ -124,11 +124,7 @@ def memory_of(device: Device) -> Memory:
     Raises:
         DeviceError: there is no such device here.
     """
-    if not device.exist:
-        raise DeviceError(
-            f"{device}: there is no such device here; without one, target 'cuda -emulate' runs "
-            "CUDA text on the CPU, and 'llvm' takes C"
-        )
+    device.require()
     found = _memory(device.kind)
     if found is None:
         raise DeviceError(

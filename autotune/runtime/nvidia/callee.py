@@ -8,7 +8,6 @@ import weakref
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 
-from autotune.errors import DeviceError
 from autotune.kernel.kernel import Kernel
 from autotune.runtime.arrays.array import NDArray
 from autotune.runtime.call.callee import constant_rows, new_entry, slot_values, slots_of, zero_rows
@@ -135,6 +134,5 @@ def cuda_callee(
     Raises:
         DeviceError: there is no such device, or it does not run the cubin.
     """
-    if not device.exist:
-        raise DeviceError(f"{device}: there is no such device here")
+    device.require()
     return CudaCallee(kernel, open_kernel, artifact, device)
