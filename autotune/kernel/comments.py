@@ -27,7 +27,7 @@ _UNSURE = re.compile(
     r"|(?:\#|%:)[^\n]*(?:include|import|embed)[^\n]*?(?:<[^\n>]*(?://|/\*|[\"'])|\\)"
 )
 # Between the knobs of a `SourceKernel`, which differ by trial, and its text, which does not.
-_FIRST_LINE = "\n#line 1\n"
+FIRST_LINE = "\n#line 1\n"
 
 
 @cache
@@ -53,7 +53,7 @@ def without_comments(text: str) -> str:
     Lines stay apart where one of them is a preprocessor directive. Blanks between tokens are
     never added nor taken away altogether, so that macros make the same texts of their arguments.
     """
-    knobs, mark, body = text.partition(_FIRST_LINE)
+    knobs, mark, body = text.partition(FIRST_LINE)
     lines = knobs.split("\n") if mark else [""]
     front = [None if line.rstrip().endswith("\\") else _line(line) for line in lines]
     if not mark or None in front:

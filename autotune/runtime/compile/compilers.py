@@ -17,6 +17,8 @@ from autotune.codegen.packed import packed_calls
 from autotune.emulator.build import common_flags, emulated, ptx_hint
 from autotune.emulator.precompiled import precompiled
 from autotune.errors import CompileError, CompilerCrashed, CompileTimeout
+from autotune.kernel.comments import FIRST_LINE
+from autotune.kernel.entry import identifier
 from autotune.kernel.kernel import Kernel
 from autotune.runtime.compile.cpu_flags import cpu_flags
 from autotune.runtime.compile.toolchain import Toolchain, crashed, host_cpu, host_toolchain, killed
@@ -70,8 +72,17 @@ def c_recipe(kernel: Kernel, target: Target) -> Recipe:
     toolchain = host_toolchain()
     for_cpu = cpu_flags(toolchain, target)
     flags = ("-x", "c", "-O3", *for_cpu, "-shared", "-fPIC", *kernel.flags)
-    callable_ = replace(kernel, source=kernel.source + packed_calls(kernel))
-    return _host_recipe(callable_, toolchain, flags, "kernel.c")
+    # Compilers quote the lines of an error from the file that they are said to be in.
+    knobs, mark, body = kernel.source.partition(FIRST_LINE)
+    quoted = f"{identifier(kernel.name)}.c"
+    source = knobs + mark.replace("1", f'1 "{quoted}"') + body + packed_calls(kernel)
+    recipe = _host_recipe(replace(kernel, source=source), toolchain, flags, "kernel.c")
+
+    def compile_in(folder: Path, timeout_s: float) -> str:
+        (folder / quoted).write_text(body, "utf-8")
+        return recipe.compile(folder, timeout_s)
+
+    return replace(recipe, compile=compile_in)
 
 
 def emulated_recipe(kernel: Kernel, target: Target) -> Recipe:
