@@ -11,6 +11,7 @@ Equality: nodes hash by identity. ``a == b`` builds an `EQ` node, whose truth va
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, SupportsFloat, Union
@@ -140,8 +141,9 @@ class Expr(Node, Operand):
 
     def __bool__(self) -> bool:
         raise ExpressionError(
-            f"a {type(self).__name__} has no truth value while the program is being built; use "
-            "te.all, te.any, te.if_then_else or tir.Select instead of and, or, not, if"
+            f"{textwrap.shorten(str(self), 80)} has no truth value while the program is being "
+            "built; use te.if_then_else, te.all, te.any, te.max or te.min instead of if, and, or, "
+            "max, min"
         )
 
     def to_expr(self) -> Expr:

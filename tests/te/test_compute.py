@@ -254,5 +254,5 @@ def test_a_mistake_inside_the_function_names_tensor_and_line():
     line = halve.__code__.co_firstlineno + 1
     with pytest.raises(ExpressionError, match=rf"test_compute\.py:{line}: B: .* is ambiguous"):
         te.compute((2,), halve, name="B")
-    with pytest.raises(ExpressionError, match=HERE + r"B: a LT has no truth value"):
+    with pytest.raises(ExpressionError, match=HERE + r"B: i < 1 has no truth value .* te\.max"):
         te.compute((2,), lambda i: 1 if i < 1 else 2, name="B")
