@@ -223,7 +223,7 @@ class Later(Counting):
         super().__init__()
         self.seconds, self.last, self.waiting, self.now = seconds, last, waiting, 0.0
         clock = SimpleNamespace(monotonic=lambda: self.now)
-        monkeypatch.setattr("autotune.tuner.loop.run.time", clock)
+        monkeypatch.setattr("autotune.tuner.loop.clock.time", clock)
 
     def submit(self, measure_input, build_result):
         future, index = self.begin(measure_input, build_result), measure_input.config.index

@@ -46,13 +46,14 @@ class Failures:
     them is shown.
 
     Attributes:
+        in_a_row: how many trials of this run failed since one that did not.
         alike: how many trials there were, if all failed with one message; else 0. Other numbers in
             the refusal of a template or of a compiler make another message: the next configuration
             may have better ones.
     """
 
     def __init__(self) -> None:
-        self.alike = 0
+        self.in_a_row = self.alike = 0
         self._first: Key | None = None
         self._mixed = False
         self._counts: Counter[Key] = Counter()
@@ -64,8 +65,9 @@ class Failures:
         return bool(self._counts)
 
     def add(self, result: MeasureResult) -> None:
-        """Count a trial of this run; a success only ends a row of equal failures."""
+        """Count a trial of this run; a success only ends a row of failures."""
         self.recall([result])
+        self.in_a_row = 0 if result.ok else self.in_a_row + 1
         cause = None if result.ok else _cause(result)
         self._first = self._first or cause
         self._mixed = self._mixed or cause is None or cause != self._first

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Mapping, Sequence
 
 from autotune.measure import Pipeline, Session
 from autotune.measure.types import Pair
 from autotune.task import GLOBAL_SCOPE
+from autotune.tuner.loop.clock import RunClock
 from autotune.tuner.loop.failures import Failures
 from autotune.tuner.loop.final_race import FinalRace
 from autotune.tuner.loop.proposals import Proposals
@@ -85,17 +85,13 @@ class Run:
         self.submitted = self.measured = 0
         self._si_prefix = si_prefix
         self._errors_in_a_row = errors_in_a_row
-        self._since_success = 0
         self._proposals = Proposals(strategy, self.scoreboard, screened=not stop.count_invalid)
         self._race = FinalRace(workload, stop.finalists, self._objective)
         self._warned = False
         self._reported = False
         self._why = ""
         self._host_note = ""
-        self._started = time.monotonic()
-        self._began = math.inf
-        # When the `advance` that is under way ends; trials that then run are its next ones.
-        self._until = math.inf
+        self._clock = RunClock(stop.timeout_s)
 
     def resume(self, records: Records, retry: bool = False, keep_older: bool = False) -> None:
         """Learn from the trials of an earlier run of the same workload, and count them."""
@@ -159,7 +155,7 @@ class Run:
         Returns:
             The trials in the order in which they were proposed.
         """
-        self._until = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        self._clock.pause_in(timeout_s)
         self._begin()
         if not self._wants_more():
             return []
@@ -195,8 +191,7 @@ class Run:
         return result
 
     def _begin(self) -> None:
-        if self._began == math.inf:
-            self._began = time.monotonic()
+        if self._clock.begin():
             self.watchers.tuning()
 
     def _wants_more(self) -> bool:
@@ -253,11 +248,11 @@ class Run:
         while self.measured < most and self._may_go_on():
             self._fill(line, most, whole_batches)
             if not line.outstanding:
-                if not self._why and time.monotonic() < self._until:  # nothing that can run
+                if not self._why and not self._clock.paused:  # nothing that can run
                     self._why = self._proposals.screening.end(self.measured) or _EXHAUSTED
                 break
             pairs = self._take(line)
-            while whole_batches and line.outstanding and self._left_s() != 0:
+            while whole_batches and line.outstanding and self._clock.left_s != 0:
                 pairs += self._take(line)
             if pairs:  # else there is only room
                 self._learn(line, pairs)
@@ -267,15 +262,9 @@ class Run:
                 self.failures.print_summary(self.measured, final=False)
         return fed
 
-    def _left_s(self) -> float | None:
-        """Return the seconds left of the time of the run; None where that has no end."""
-        limit = self.stop.timeout_s
-        end = min(self._until, math.inf if limit is None else self._began + limit)
-        return None if math.isinf(end) else max(0.0, end - time.monotonic())
-
     def _take(self, line: Pipeline) -> list[Pair]:
         """Wait for the oldest trial, room behind it, or the end of time; show those in turn."""
-        line.wait_for_room(self._left_s())
+        line.wait_for_room(self._clock.left_s)
         with interrupts_deferred():  # what has left the pipeline must reach every callback
             return self._show(line.in_turn())
 
@@ -325,19 +314,18 @@ class Run:
         self._keep(pairs)
         for _, res in pairs:
             self.failures.add(res)
-            self._since_success = 0 if res.ok else self._since_success + 1
-        if self._since_success > self._errors_in_a_row and not self._warned:
+        if self.failures.in_a_row > self._errors_in_a_row and not self._warned:
             self._warned = True
-            logger.warning("%d trials in a row failed", self._since_success)
+            logger.warning("%d trials in a row failed", self.failures.in_a_row)
             self.failures.print_summary(self.measured, final=False)
 
     def _may_go_on(self) -> bool:
         """Return whether another trial may be measured; note why not."""
         board, stop = self.scoreboard, self.stop
         board.ttl = max(0, stop.last_trial(board.best_iter) - self.measured)
-        if self._why or self.measured >= stop.n_trial or time.monotonic() >= self._until:
+        if self._why or self.measured >= stop.n_trial or self._clock.paused:
             return False
-        elapsed_s, alike = time.monotonic() - self._began, self.failures.alike
+        elapsed_s, alike = self._clock.elapsed_s, self.failures.alike
         state = RunProgress(self.measured, board.best_iter, elapsed_s, self._fraction(), alike)
         self._why = stop.reason(state)
         if self._why and stop.fail_fast and alike >= stop.fail_fast:
@@ -392,7 +380,7 @@ class Run:
             failures=self.failures.kinds,
             stop_reason=self._why or self.stop.all_made,
             log=self.watchers.log,
-            wall_s=time.monotonic() - self._started,
+            wall_s=self._clock.wall_s,
             trial_seconds=trial_of(best[1]) if best else None,
             filtered=board.filtered,
             filtered_why=self._proposals.screening.example,
