@@ -19,6 +19,7 @@ from autotune.measure.types import MeasureResult, Pair
 from autotune.record import best_of_each, is_race
 from autotune.record.database import row_of
 from autotune.record.origin import as_measured, with_arch
+from autotune.target import Target
 from autotune.task import Task
 from autotune.utils import environment
 from autotune.utils.files import publish, read_own, write_atomically
@@ -144,26 +145,17 @@ def make_pack(
         for inp, result in best_of_each(raced)
         if isinstance(inp.task, Task) and _gains(result, least_gain)
     ]
-    kinds = {(str(inp.target.kind), inp.target.arch) for inp, _ in best}
-    if not kinds:
+    if not best:
         raise RecordError(
             f"hub: expected records of {arch} that won a final race and are at least "
             f"{least_gain:g} times as fast as the untuned choice, got none; tune until there is "
             "a final race"
         )
-    on_gpu = arch.startswith("sm_")
-    if not all(inp.target.backend.on_gpu == on_gpu for inp, _ in best):
-        expected = "of CUDA devices" if on_gpu else "of CPUs"
-        found = ", ".join(sorted(kind for kind, _ in kinds))
-        raise RecordError(f"hub: {arch} is an architecture {expected}, got records of {found}")
-    if len(kinds) != 1 or {found for _, found in kinds} != {arch}:
-        found = ", ".join(sorted(" ".join(kind) for kind in kinds))
-        raise RecordError(f"hub: expected records of {arch}, got those of {found}")
+    target = _kind_of({inp.target for inp, _ in best}, arch)
     if not _NAME.fullmatch(name):
         raise RecordError(f"hub: expected a name of letters and digits, got {name!r}")
     if not _is_date(date):
         raise RecordError(f"hub: expected a date as YYYY-MM-DD, got {date!r}")
-    ((target, _),) = kinds
     rows = sorted(row_of(*pair) for pair in best)
     content = "".join(f"{row}\n" for row in rows).encode()
     pack = Pack(
@@ -181,6 +173,25 @@ def make_pack(
             unchecked, len(rows), pack.file,
         )  # fmt: skip
     return pack
+
+
+def _kind_of(targets: Iterable[Target], arch: str) -> str:
+    """Return the kind that targets of one architecture have in common.
+
+    Raises:
+        RecordError: they are of another architecture, or of several.
+    """
+    kinds = {(str(target.kind), target.arch) for target in targets}
+    on_gpu = arch.startswith("sm_")
+    if not all(target.backend.on_gpu == on_gpu for target in targets):
+        expected = "of CUDA devices" if on_gpu else "of CPUs"
+        found = ", ".join(sorted(kind for kind, _ in kinds))
+        raise RecordError(f"hub: {arch} is an architecture {expected}, got records of {found}")
+    if len(kinds) != 1 or {found for _, found in kinds} != {arch}:
+        found = ", ".join(sorted(" ".join(kind) for kind in kinds))
+        raise RecordError(f"hub: expected records of {arch}, got those of {found}")
+    ((kind, _),) = kinds
+    return kind
 
 
 def _add(pack: Pack, content: bytes, folder: Path) -> None:
