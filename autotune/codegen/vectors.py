@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import gcd
 from typing import Protocol
 
@@ -259,19 +259,15 @@ class VectorPrinter:
         found: dict[Expr, None] = {}
 
         def search(e: Expr) -> None:
-            if isinstance(e, Load) and self.is_wide(e.buffer, e.indices[0]):
-                found[e] = None
-            elif isinstance(e, Conditional):
-                if self._vector_text(e, element_of(e.dtype), lanes_of(e.dtype)) is not None:
+            match e:
+                case Load() if self.is_wide(e.buffer, e.indices[0]):
                     found[e] = None
-            elif isinstance(e, BinaryOp):
-                search(e.a)
-                search(e.b)
-            elif isinstance(e, Cast):
-                search(e.value)
-            elif isinstance(e, Call):
-                for arg in e.args:
-                    search(arg)
+                case Conditional():
+                    if self._vector_text(e, element_of(e.dtype), lanes_of(e.dtype)) is not None:
+                        found[e] = None
+                case _:
+                    for value in _operands(e):
+                        search(value)
 
         search(expr)
         return list(found)
@@ -346,22 +342,26 @@ class VectorPrinter:
 
 def _dtypes(node: Store) -> set[str]:
     """Return the dtypes of what a store writes and of all it loads."""
-    found = {node.buffer.dtype}
+    return {node.buffer.dtype, *(load.buffer.dtype for load in _loads(node.value))}
 
-    def search(e: Expr) -> None:
-        if isinstance(e, Load):
-            found.add(e.buffer.dtype)
-        elif isinstance(e, BinaryOp):
-            search(e.a)
-            search(e.b)
-        elif isinstance(e, Cast):
-            search(e.value)
-        elif isinstance(e, Conditional):
-            search(e.then)
-            search(e.other)
-        elif isinstance(e, Call):
-            for arg in e.args:
-                search(arg)
 
-    search(node.value)
-    return found
+def _loads(expr: Expr) -> Iterator[Load]:
+    if isinstance(expr, Load):
+        yield expr
+    for value in _operands(expr):
+        yield from _loads(value)
+
+
+def _operands(expr: Expr) -> tuple[Expr, ...]:
+    """Return the values that one is computed of in each lane: neither conditions nor indices."""
+    match expr:
+        case BinaryOp(a, b):
+            return a, b
+        case Cast():
+            return (expr.value,)
+        case Conditional():
+            return expr.then, expr.other
+        case Call():
+            return expr.args
+        case _:
+            return ()
