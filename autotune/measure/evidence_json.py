@@ -58,15 +58,15 @@ def from_json(row: Mapping[str, object]) -> Evidence:
         form = _READ.get(key)
         if form is None:
             others[key] = value
-        elif value is not None or key in _NEVER_NULL:  # else it was not known at the time
-            try:
-                known[key] = form(value)
-            except (TypeError, ValueError, KeyError, AttributeError) as error:
-                expected = _FORMS[key][1]
-                if expected:
-                    said = f"{key!r} is {expected}, not {value!r}"
-                    raise ValueError(said[:200]) from error
-                others[key] = value  # of somebody else, who has another use for the name
+            continue
+        if value is None and key not in _NEVER_NULL:  # it was not known at the time
+            continue
+        try:
+            known[key] = form(value)
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            if expected := _FORMS[key][1]:
+                raise ValueError(f"{key!r} is {expected}, not {value!r}"[:200]) from error
+            others[key] = value  # of somebody else, who has another use for the name
     if others:
         known["others"] = others
     return Evidence.known(known)

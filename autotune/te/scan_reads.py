@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from autotune.errors import ExpressionError
 from autotune.ir import Conditional, Expr, IntImm, Node, ProducerLoad, Reduce, Var, reads_in, walk
@@ -64,16 +64,25 @@ def check_rows(
         ends = _ends(op)
         for step in _steps(first, op.outputs[0].shape[0]):
             at: dict[Var, Expr] = {op.axis[0].var: IntImm(step, op.axis[0].var.dtype)}
-            for load in certain_reads(substitute(value, at) for value in values):
-                if load.tensor not in inits:
-                    continue
-                for row in (substitute(load.indices[0], end) for end in ends):
-                    if isinstance(row, IntImm) and not 0 <= row.value < step:
-                        raise ExpressionError(
-                            f"{user_line()}: {name}: at step {step}, {op.name} reads row "
-                            f"{row.value} of {load.tensor.name}, which is "
-                            f"{_why(row.value, step, first, inits[load.tensor].name)}"
-                        )
+            reads = certain_reads(substitute(value, at) for value in values)
+            of_states = (load for load in reads if load.tensor in inits)
+            for state, row in _known_rows(of_states, ends):
+                if not 0 <= row < step:
+                    why = _why(row, step, first, inits[state].name)
+                    raise ExpressionError(
+                        f"{user_line()}: {name}: at step {step}, {op.name} reads row {row} of "
+                        f"{state.name}, which is {why}"
+                    )
+
+
+def _known_rows(
+    loads: Iterable[ProducerLoad], ends: Sequence[dict[Var, Expr]]
+) -> Iterator[tuple[Tensor, int]]:
+    """Yield what is read and of which row, at the first and last values of the other axes."""
+    for load in loads:
+        for row in (substitute(load.indices[0], end) for end in ends):
+            if isinstance(row, IntImm):
+                yield load.tensor, row.value
 
 
 def _reads_any(value: Node, tensors: Iterable[Tensor]) -> bool:
