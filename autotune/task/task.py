@@ -7,6 +7,7 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -52,7 +53,7 @@ from autotune.task.workload import (
     serialize_args,
 )
 from autotune.te import FlopError as FlopCalculationError
-from autotune.te import Schedule, compute_bytes, compute_flop
+from autotune.te import NoArithmetic, Schedule, compute_bytes, compute_flop
 from autotune.utils.check import shown
 from autotune.workload import NO_REFERENCE, Called, Computed, Realisation, Reference
 
@@ -117,7 +118,7 @@ class Task:
     def flop(self) -> float:
         """Floating-point operations: what the template says, else those of its schedule.
 
-        0 when the template of a source kernel does not say.
+        0 when the template of a source kernel does not say, and where a schedule has none.
 
         Raises:
             FlopError: the operations of the schedule cannot be counted.
@@ -142,7 +143,8 @@ class Task:
         space.code_hash = getattr(schedule, "code_hash", None)
         flop, moved = space.flop, space.bytes
         if isinstance(schedule, Schedule):
-            flop = flop or compute_flop(schedule)
+            with suppress(NoArithmetic):  # what only moves elements is rated by its bytes
+                flop = flop or compute_flop(schedule)
             moved = moved or compute_bytes(_arguments(output))
         return space, float(flop), float(moved)
 

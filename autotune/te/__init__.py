@@ -4,7 +4,7 @@ from autotune.ir import Cast, IterVar, Range, Var, cast, const
 from autotune.te.broadcast import broadcast, broadcast_shape, read_broadcast
 from autotune.te.dag import dag_text, post_order
 from autotune.te.declare import check_shape, compute, placeholder, tag_scope
-from autotune.te.flop import FlopError, compute_flop
+from autotune.te.flop import FlopError, NoArithmetic, compute_flop
 from autotune.te.intrinsics import (
     all,
     any,
@@ -88,6 +88,7 @@ __all__ = [
     "FuseRelation",
     "IterAttr",
     "IterVar",
+    "NoArithmetic",
     "Operation",
     "PlaceholderOp",
     "Range",

@@ -37,11 +37,16 @@ class FlopError(ExpressionError, RuntimeError):
     """The operations of a graph cannot be counted; the template has to say how many they are."""
 
 
+class NoArithmetic(FlopError):
+    """There are no operations: the computes only move elements."""
+
+
 def compute_flop(schedule: Schedule) -> int:
     """Return the number of operations of all computes behind a schedule's outputs.
 
-    Raise `FlopError` if it cannot be determined: for several outputs, extents that are not
-    constant, or no arithmetic at all.
+    Raises:
+        NoArithmetic: there are none at all.
+        FlopError: they cannot be counted: for several outputs, or extents that are not constant.
     """
     total = 0
     for op in post_order(schedule.outputs):
@@ -51,7 +56,7 @@ def compute_flop(schedule: Schedule) -> int:
             total += _iterations(op.name, op.axis) * _count(op.name, op.body[0])
     if total == 0:
         names = ", ".join(op.name for op in schedule.outputs)
-        raise FlopError(f"{names}: there is no arithmetic to count; {ADVICE}")
+        raise NoArithmetic(f"{names}: there is no arithmetic to count; {ADVICE}")
     return total
 
 

@@ -53,6 +53,19 @@ def make_scale():
     return scale
 
 
+def test_a_schedule_that_only_moves_elements_is_rated_by_its_bytes():
+    @template("test.transpose")
+    def transpose(n):
+        a = te.placeholder((n, 2 * n), name="A")
+        b = te.compute((2 * n, n), lambda i, j: a[j, i], name="B")
+        schedule = te.create_schedule(b.op)
+        get_config().define_split("tile", schedule[b].op.axis[0], num_outputs=2)
+        return schedule, [a, b]
+
+    task = create("test.transpose", (8,), "llvm")
+    assert (task.flop, task.bytes) == (0, 2 * 4 * 8 * 16)
+
+
 def test_creating_a_task_collects_its_knobs():
     make_scale()
     task = create("test.scale", (16,), "llvm")
