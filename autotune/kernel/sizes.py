@@ -34,17 +34,6 @@ def evaluate(size: Size, values: Mapping[str, Value]) -> int | Value:
     return value
 
 
-def shown(size: Size) -> str:
-    """Return an extent as text."""
-    if not isinstance(size, tuple):
-        return str(size)
-    sign, a, b = size
-    if sign in ("min", "max"):
-        return f"{sign}({shown(a)}, {shown(b)})"
-    left, right = (f"({shown(x)})" if isinstance(x, tuple) else shown(x) for x in (a, b))
-    return f"{left} {sign} {right}"
-
-
 @dataclass(frozen=True)
 class Sizes:
     """The extents of a kernel that depend on sizes.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from autotune.ir.base import Imm
 from autotune.ir.expr import Expr, Load, Var
 from autotune.ir.simplify import Simplifier
-from autotune.ir.stmt import AsyncCopy, Buffer, For, Stmt, Store
+from autotune.ir.stmt import AsyncCopy, Buffer, For, Stmt
 from autotune.ir.structure import children
 
 
@@ -65,10 +65,3 @@ def _join(parts: Iterable[Used], loops: bool) -> Used:
         frozenset[Buffer]().union(*[part.buffers for part in parts]),
         loops or any(part.has_loops for part in parts),
     )
-
-
-def stored(stmt: Stmt) -> Buffer | None:
-    """Return the buffer that a single statement writes."""
-    if isinstance(stmt, Store):
-        return stmt.buffer
-    return stmt.dst if isinstance(stmt, AsyncCopy) else None
