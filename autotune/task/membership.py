@@ -61,7 +61,7 @@ def position(index: int, name: str, recorded: Entity, offered: TransformSpace) -
     digit = offered.find(recorded)
     if digit is None:
         raise SpaceError(
-            f"configuration {index}: knob {name!r} = {shorten(str(recorded))} does not fit: "
+            f"configuration {index}: knob {name!r} = {printable(str(recorded))} does not fit: "
             f"{offered.misfit(recorded)}. It was made for another workload or another version of "
             f"the template: tune again"
         )
@@ -73,14 +73,14 @@ def lacking(index: int, name: str, names: Iterable[str]) -> SpaceError:
     return SpaceError(
         f"configuration {index} lacks the knob {name!r} that the template defines (a template "
         f"defines all its knobs, whatever values they have); it has "
-        f"{', '.join(map(shorten, names)) or 'none'}. {_OTHER_VERSION}"
+        f"{', '.join(map(printable, names)) or 'none'}. {_OTHER_VERSION}"
     )
 
 
 def unknown(index: int, name: str, names: Iterable[str]) -> SpaceError:
     """Return the error of a configuration with a knob of which the template knows nothing."""
     return SpaceError(
-        f"configuration {index} names the knob {shorten(name)!r}, which the template does not "
+        f"configuration {index} names the knob {printable(name)!r}, which the template does not "
         f"define; it defines {', '.join(names) or 'none'}. {_OTHER_VERSION}"
     )
 
@@ -95,7 +95,7 @@ def check_index(index: int, total: int) -> None:
     """
     if not 0 <= index < total:
         raise SpaceError(
-            f"configuration {shorten(str(index))} lies outside the space of the template, "
+            f"configuration {printable(str(index))} lies outside the space of the template, "
             f"which has {total} points. {_OTHER_VERSION}"
         )
 
@@ -115,7 +115,7 @@ def check_filters(
         )
 
 
-def shorten(text: str) -> str:
+def printable(text: str) -> str:
     """Return a text fit for one line of a message, whatever a log holds."""
     text = repr(text)[1:-1]
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

@@ -34,10 +34,10 @@ class Block:
     def of(axes: Sequence[IterVar], row: str = "") -> Block:
         """Return the blocks of a compute; of one row if its counter ``row`` is given."""
         free = axes[1:] if row else axes
-        long = [a for a in free if extent_of(a) > 1]
+        long = [a for a in free if constant_extent(a) > 1]
         inner, upper = ([None, None, *long])[:-3:-1]
-        width = min(extent_of(inner), _WIDTH) if inner is not None else 1
-        height = min(extent_of(upper), _HEIGHT) if upper is not None else 1
+        width = min(constant_extent(inner), _WIDTH) if inner is not None else 1
+        height = min(constant_extent(upper), _HEIGHT) if upper is not None else 1
         others = tuple(a for a in free if a is not inner and a is not upper)
         names = {axis: f"i{n}" for n, axis in enumerate(axes)}
         names |= {axes[0]: row} if row else {}
@@ -51,8 +51,8 @@ class Block:
     @property
     def begins(self) -> tuple[str, str]:
         """The loops over blocks; the inner axis first, so that what its block reads is kept."""
-        wide = 1 if self.inner is None else extent_of(self.inner)
-        high = 1 if self.upper is None else extent_of(self.upper)
+        wide = 1 if self.inner is None else constant_extent(self.inner)
+        high = 1 if self.upper is None else constant_extent(self.upper)
         return (
             f"for (int64_t b = 0; b < {wide}; b += {self.width})",
             f"for (int64_t u = 0; u < {high}; u += {self.height})",
@@ -61,8 +61,8 @@ class Block:
     @property
     def sizes(self) -> tuple[str, str]:
         """The number of elements of this block; the last one may be smaller."""
-        wide = 1 if self.inner is None else extent_of(self.inner)
-        high = 1 if self.upper is None else extent_of(self.upper)
+        wide = 1 if self.inner is None else constant_extent(self.inner)
+        high = 1 if self.upper is None else constant_extent(self.upper)
         return _rest("width", "b", self.width, wide), _rest("height", "u", self.height, high)
 
     def where(self, axis: IterVar) -> str:
@@ -76,7 +76,7 @@ def _rest(name: str, begin: str, step: int, extent: int) -> str:
     return f"const int64_t {name} = {begin} + {step} < {extent} ? {step} : {extent} - {begin};"
 
 
-def extent_of(axis: IterVar) -> int:
+def constant_extent(axis: IterVar) -> int:
     """Return the extent of an axis.
 
     Raises:

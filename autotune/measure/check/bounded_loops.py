@@ -17,7 +17,7 @@ from autotune.errors import KernelError, MeasureError
 from autotune.ir import IterVar, ProducerLoad, Reduce, is_float, reads_in
 from autotune.ir.structure import walk
 from autotune.kernel.kernel import Argument, Kernel, KernelCall
-from autotune.measure.check.bounded_block import Block, extent_of
+from autotune.measure.check.bounded_block import Block, constant_extent
 from autotune.measure.check.bounded_expr import Bounded, BoundedWriter
 from autotune.measure.check.bounded_reduction import ReductionState, state_of
 from autotune.measure.check.bounded_text import C_TYPES, HELPERS, memory_type
@@ -189,7 +189,7 @@ class _Loops:
         self, op: ComputeOp, first: Reduce, block: Block, state: ReductionState
     ) -> None:
         names = [f"r{n}" for n in range(len(first.axes))]
-        last = extent_of(first.axes[-1])
+        last = constant_extent(first.axes[-1])
         together = next((n for n in _UNROLLED if last % n == 0), 1)
         loops = [self._loop(a, n) for a, n in zip(first.axes, names, strict=True)]
         loops[-1] = (
@@ -218,7 +218,7 @@ class _Loops:
         self, op: ComputeOp, first: Reduce, changing: Collection[Operation] = ()
     ) -> None:
         """Copy the tensors whose elements along the innermost axis are far apart."""
-        work = prod(extent_of(a) for a in op.axis) * _terms(first)
+        work = prod(constant_extent(a) for a in op.axis) * _terms(first)
         for node in reads_in(*first.sources, first.condition):
             key, shape = (node.tensor, self._moved(node)), _shape(node.tensor)
             if node.tensor.op in changing:
@@ -260,7 +260,7 @@ class _Loops:
         return [results[e.value_index] for e in op.body if isinstance(e, Reduce)]
 
     def _loop(self, axis: IterVar, name: str) -> str:
-        return f"for (int64_t {name} = 0; {name} < {extent_of(axis)}; {name}++)"
+        return f"for (int64_t {name} = 0; {name} < {constant_extent(axis)}; {name}++)"
 
     @contextmanager
     def _nested(self, loops: Sequence[str], parallel: int = 0) -> Iterator[None]:
@@ -287,7 +287,7 @@ class _Loops:
         for axis in op.axis:
             var = self.writer.value(axis.var)
             least = self.writer.value(axis.dom.min).text if axis.dom else "0"
-            offset = f"({offset} * {extent_of(axis)} + ({var.text} - {least}))"
+            offset = f"({offset} * {constant_extent(axis)} + ({var.text} - {least}))"
         for tensor, value in zip(op.outputs, values, strict=True):
             # An update has the place of its state.
             at = self.stored.get(tensor) or self._reserve(tensor, exact=not value.error)
@@ -366,4 +366,4 @@ def _shape(tensor: Tensor) -> tuple[int, ...]:
 
 
 def _terms(reduce: Reduce) -> int:
-    return prod(extent_of(axis) for axis in reduce.axes)
+    return prod(constant_extent(axis) for axis in reduce.axes)

@@ -51,7 +51,7 @@ def _claims(target: Target, device: int) -> tuple[Claim, ...]:
     return (Claim(_HOST, shared=True), *(Claim(f"{_HOST}-{core}") for core in cores))
 
 
-def device_name(target: Target, device: int) -> str:
+def device_title(target: Target, device: int) -> str:
     """Return a device's name for people."""
     return "this host" if target.backend.device == "cpu" else f"{target.kind}:{device}"
 
@@ -155,6 +155,6 @@ def exclusive(target: Target | str, device: int = 0) -> Iterator[None]:
     if lock is None:
         yield
         return
-    notice = Notice(lock, device_name(Target(str(target)), device))
+    notice = Notice(lock, device_title(Target(str(target)), device))
     with _own.setdefault(lock, _Own(lock)).held(notice):
         yield

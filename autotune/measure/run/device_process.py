@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Protocol
 
-from autotune.measure.exclusive.devices import device_name
+from autotune.measure.exclusive.devices import device_title
 from autotune.measure.process.blame import Attempts, OutOfMemoryWatch, killed_from_outside
 from autotune.measure.process.died import Died
 from autotune.measure.process.worker import StartFailed, Worker
@@ -80,7 +80,7 @@ class LocalDeviceProcess:
     def __init__(self, setup: WorkerSetup, gate: HostGate | None, folder: str) -> None:
         self.device = setup.device
         self.busy_s = 0.0
-        self._waits = LockWaits(setup.lock, device_name(Target(setup.target), setup.device))
+        self._waits = LockWaits(setup.lock, device_title(Target(setup.target), setup.device))
         self._isolated = setup.isolated
         self._gate = gate
         self._is_quiet = False
