@@ -109,6 +109,11 @@ def test_a_module_runs_unchanged_and_gets_its_arguments(tmp_path):
     assert ended.stdout == "SplitEntity -m x\n"
 
 
+def test_help_is_printed_and_no_failure():
+    helped = run_python("-m", "autotune.tvm", "--help")
+    assert "runs a script of TVM as it is" in helped.stdout
+
+
 # Imports TVM at the top, where a spawned child runs it again, and inside of the function.
 SPAWNING = """
 import multiprocessing

@@ -20,8 +20,11 @@ def main(argv: list[str]) -> None:
     Raises:
         SystemExit: nothing to run was named, or there is no such file; and what the script raises.
     """
-    if not argv or argv in (["-h"], ["--help"], ["-m"]):
-        raise SystemExit(f"{__doc__}\n{_USAGE}" if argv[:1] in (["-h"], ["--help"]) else _USAGE)
+    if argv[:1] in (["-h"], ["--help"]):
+        print(f"{__doc__}\n{_USAGE}")
+        return
+    if not argv or argv == ["-m"]:
+        raise SystemExit(_USAGE)
     if argv[0] == "-m":
         sys.argv = argv[1:]
         serve_tvm()
