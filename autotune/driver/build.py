@@ -13,6 +13,8 @@ from autotune.runtime.compile.compile_kernel import CudaCompiler, compile_kernel
 from autotune.runtime.module import Module
 from autotune.target import Target
 from autotune.target.backends import of_threads, part
+from autotune.te import Schedule
+from autotune.te.reads_beyond import warn_of_reads_beyond
 from autotune.utils import environment
 from autotune.utils.check import Check
 from autotune.utils.scratch import temporary_folder
@@ -58,6 +60,8 @@ def build(
     if isinstance(what, LoweredFunction) and args is not None:
         _check_arguments(what, args)
         args = None
+    if isinstance(what, Schedule):
+        warn_of_reads_beyond(what)
     kernel = kernel_of(what if args is None else (what, args), chosen, name)
     violation = target_violation(kernel, chosen)
     if violation:

@@ -54,6 +54,7 @@ from autotune.task.workload import (
 )
 from autotune.te import FlopError as FlopCalculationError
 from autotune.te import NoArithmetic, Schedule, compute_bytes, compute_flop
+from autotune.te.reads_beyond import warn_of_reads_beyond
 from autotune.utils.check import shown
 from autotune.workload import NO_REFERENCE, Called, Computed, Realisation, Reference
 
@@ -143,6 +144,7 @@ class Task:
         space.code_hash = getattr(schedule, "code_hash", None)
         flop, moved = space.flop, space.bytes
         if isinstance(schedule, Schedule):
+            warn_of_reads_beyond(schedule)
             with suppress(NoArithmetic):  # what only moves elements is rated by its bytes
                 flop = flop or compute_flop(schedule)
             moved = moved or compute_bytes(_arguments(output))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import sys
 from pathlib import Path
 
 PACKAGE = str(Path(__file__).parent.parent) + "/"
-# A decorated function of the package is called from there.
-_BETWEEN = (PACKAGE, contextlib.__file__)
+# A decorated function of the package, or a cached property, is called from there.
+_BETWEEN = (PACKAGE, contextlib.__file__, functools.__file__)
 
 _LINE = re.compile(r"\S+:\d+: ")
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from autotune.errors import ExpressionError
-from autotune.ir import Conditional, Expr, IntImm, Node, ProducerLoad, Reduce, Var, reads_in, walk
+from autotune.ir import (
+    Conditional,
+    Expr,
+    IntImm,
+    IterVar,
+    Node,
+    ProducerLoad,
+    Reduce,
+    Var,
+    reads_in,
+    walk,
+)
 from autotune.ir.visitor import Visitor, substitute
 from autotune.te.location import user_line
 from autotune.te.tensor import ComputeOp, Tensor
@@ -61,7 +72,7 @@ def check_rows(
             continue
         first = next(iter(inits.values())).shape[0]
         assert isinstance(first, int)
-        ends = _ends(op)
+        ends = ends_of(op, op.axis[1:])
         for step in _steps(first, op.outputs[0].shape[0]):
             at: dict[Var, Expr] = {op.axis[0].var: IntImm(step, op.axis[0].var.dtype)}
             reads = certain_reads(substitute(value, at) for value in values)
@@ -99,13 +110,12 @@ def _steps(first: int, rows: object) -> Iterator[int]:
         yield from range(rows - _STEPS, rows)
 
 
-def _ends(op: ComputeOp) -> list[dict[Var, Expr]]:
-    """Return the first values of all axes but that of steps, and the last ones."""
+def ends_of(op: ComputeOp, data: Sequence[IterVar]) -> list[dict[Var, Expr]]:
+    """Return the first values of some axes of an operation and of its reductions, and the last."""
     reductions = (node for value in op.body for node in walk(value) if isinstance(node, Reduce))
-    axes = [*op.axis[1:], *(axis for node in reductions for axis in node.axes)]
     first: dict[Var, Expr] = {}
     last: dict[Var, Expr] = {}
-    for axis in axes:
+    for axis in (*data, *(axis for node in reductions for axis in node.axes)):
         least, extent = axis.dom.min if axis.dom else None, axis.extent
         if isinstance(least, IntImm) and isinstance(extent, IntImm):
             first[axis.var] = least
