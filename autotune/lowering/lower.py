@@ -6,11 +6,9 @@ pass; printing and timing of passes use it.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
-from warnings import warn_explicit
 
 from autotune.errors import LoweringError
 from autotune.ir.expr import Var, as_expr
@@ -30,7 +28,7 @@ from autotune.lowering.together import copies_together
 from autotune.lowering.unfinished import is_unattached, unattached, unbound
 from autotune.target import Limits
 from autotune.target.backends import of_language, of_threads
-from autotune.te.location import user_line
+from autotune.te.location import warn_user
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
 from autotune.te.tensor import PlaceholderOp, Tensor
@@ -40,8 +38,6 @@ from autotune.utils.garbage import collection_paused
 Place = tuple[Stage, int]
 # Called after each pass with its name and what it left.
 Hook = Callable[[str, object], None]
-# By file of the user's: what was said of which line, so that lowering it again says nothing.
-_said: defaultdict[str, dict[str | tuple[str, type[Warning], int], int]] = defaultdict(dict)
 
 
 def lower(
@@ -206,12 +202,10 @@ class _Lowering:
             if (self.schedule[op], i) not in places
         ]
         for stage, i in found:
-            file, _, line = user_line().rpartition(":")
-            text = (
+            warn_user(
                 f"{self.name}: output {stage.op.outputs[i].name} of the schedule is not among the "
                 "arguments: it is computed and discarded; add it to the argument list to get it"
             )
-            warn_explicit(text, UserWarning, file, int(line), registry=_said[file])
         return found
 
     def _argument_buffer(self, tensor: Tensor) -> Buffer:

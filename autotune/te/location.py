@@ -6,13 +6,17 @@ import contextlib
 import functools
 import re
 import sys
+from collections import defaultdict
 from pathlib import Path
+from warnings import warn_explicit
 
 PACKAGE = str(Path(__file__).parent.parent) + "/"
 # A decorated function of the package, or a cached property, is called from there.
 _BETWEEN = (PACKAGE, contextlib.__file__, functools.__file__)
 
 _LINE = re.compile(r"\S+:\d+: ")
+# By file of the user's: what was said of which line, as `warnings` keeps it.
+_SAID: defaultdict[str, dict[str | tuple[str, type[Warning], int], int]] = defaultdict(dict)
 
 
 def user_line() -> str:
@@ -21,6 +25,12 @@ def user_line() -> str:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_BETWEEN):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def warn_user(text: str) -> None:
+    """Warn at the line that `user_line` names, of the same thing there once."""
+    file, _, line = user_line().rpartition(":")
+    warn_explicit(text, UserWarning, file, int(line), registry=_SAID[file])
 
 
 def without_line(message: str) -> str:

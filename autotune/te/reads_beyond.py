@@ -1,19 +1,14 @@
-"""A warning of computes that read beyond the ends of a tensor, which no kernel notices."""
+"""A warning of computes that read beyond the ends of a tensor, where a CPU finds anything."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
-from warnings import warn_explicit
 
 from autotune.ir import IntImm, substitute
-from autotune.te.location import user_line
+from autotune.te.location import warn_user
 from autotune.te.scan_reads import certain_reads, ends_of
 from autotune.te.schedule import Schedule
 from autotune.te.tensor import ComputeOp, Tensor
-
-# What was said of each file, as `warnings` keeps it, so that it is said once.
-_SAID: defaultdict[str, dict[str | tuple[str, type[Warning], int], int]] = defaultdict(dict)
 
 
 def warn_of_reads_beyond(schedule: Schedule) -> None:
@@ -22,11 +17,10 @@ def warn_of_reads_beyond(schedule: Schedule) -> None:
     The first and last values of all axes are looked at, and reads that no condition may leave out;
     not steps of a recurrence, which `check_rows` looks at.
     """
-    file, _, line = user_line().rpartition(":")
     for stage in schedule.stages:
         if isinstance(stage.op, ComputeOp) and stage.scan is None:
             for text in dict.fromkeys(_reads_beyond(stage.op)):
-                warn_explicit(text, UserWarning, file, int(line), registry=_SAID[file])
+                warn_user(text)
 
 
 def _reads_beyond(op: ComputeOp) -> Iterator[str]:
