@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import partial
 
 from autotune import get_config, te, topi
 from autotune.task import TemplateConfig
@@ -10,6 +12,7 @@ from autotune.task import TemplateConfig
 from . import te_common
 from .arguments import template
 from .te_common import Scheduled
+from .te_limits import Block, Point, block_part, keep_possible, staged_bytes, thread_part
 
 Extents = int | Sequence[int]
 Tensors = tuple[te.Tensor, te.Tensor, te.Tensor]
@@ -77,7 +80,27 @@ def _define_tiles(
         if shared:
             values["sharing"] = threads
         te_common.suggest(cfg, values | {"auto_unroll_max_step": 512, "unroll_explicit": 1})
+    if tails:
+        keep_possible(cfg, partial(_block_of, conv, reduced))
     return sharing
+
+
+def _block_of(conv: te.Tensor, reduced: Sequence[str], c: Point) -> Block:
+    """Return what a block of `on_gpu` takes."""
+    f, y, x = (c[name].size[2] for name in CUDA_TILES)
+    sharing = c["sharing"].val if reduced else 1
+    total = te_common.sum_of(conv)
+    whole = [te_common.extent_of(axis) for axis in total.op.reduce_axis]
+    slices = [c[name].size[1] for name in reduced] or whole
+    tiles = [block_part(c, name) for name in CUDA_TILES]
+    axes = [*total.op.axis[1:], *total.op.reduce_axis]
+    sizes = {axis.var: n for axis, n in zip(axes, [*tiles, *slices], strict=True)}
+    return Block(
+        sharing * f * y * x,
+        deep=f * (sharing <= 1) + x * (sharing > 1),
+        sums=math.prod(thread_part(c, name) for name in CUDA_TILES),
+        shared_bytes=staged_bytes(total, sizes),
+    )
 
 
 def on_gpu(

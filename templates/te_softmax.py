@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from autotune import get_config, te, topi
 
 from . import te_common
 from .arguments import template
 from .te_common import Scheduled
+from .te_limits import Block, Point, keep_possible
 
 
 def _stages(rows: int, columns: int) -> tuple[te.Tensor, ...]:
@@ -17,6 +20,12 @@ def _stages(rows: int, columns: int) -> tuple[te.Tensor, ...]:
     return data, powers.op.input_tensors[1], powers, total, out
 
 
+def _block_of(columns: int, c: Point) -> Block:
+    """Return what a block of `softmax_cuda` takes; each warp has a maximum and a sum."""
+    threads, kept = c["threads"].val, c["keep_powers"].val
+    return Block(threads, deep=1, sums=2, shared_bytes=4 * columns * kept + threads // 4 + 32)
+
+
 @template("te/softmax.cuda")
 def softmax_cuda(rows: int, columns: int) -> Scheduled:
     """Softmax of each row; a block a row, whose threads reduce together."""
@@ -25,6 +34,7 @@ def softmax_cuda(rows: int, columns: int) -> Scheduled:
     cfg = get_config()
     cfg.define_knob("threads", [t for t in (32, 64, 128, 256, 512) if t < 2 * columns] or [32])
     cfg.define_knob("keep_powers", [0, 1])
+    keep_possible(cfg, partial(_block_of, columns))
     count = cfg["threads"].val
 
     thread = te.thread_axis((0, count), "threadIdx.x")

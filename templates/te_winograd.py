@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from autotune import get_config, te, topi
 
@@ -10,6 +11,7 @@ from . import te_common
 from .arguments import template
 from .convolutions.window_shape import four
 from .te_common import Scheduled
+from .te_limits import Block, Point, block_part, keep_possible, staged_bytes, thread_part
 
 # Rows of the data of which tiles of 4 outputs are cut; others have tiles of 2.
 _COARSE = 8
@@ -24,12 +26,17 @@ def tile_of(rows: int) -> int:
 
 
 def conv2d_nchw(
-    data: te.Tensor, kernel: te.Tensor, padding: tuple[int, ...], out_dtype: str
+    data: te.Tensor,
+    kernel: te.Tensor,
+    padding: tuple[int, ...],
+    out_dtype: str,
+    possible: bool = False,
 ) -> Scheduled:
     """Convolve images NCHW by filters that were transformed ahead of time, at stride 1.
 
     The kernel takes data, the filters [alpha, alpha, out, in], and out: one launch transforms the
     data, one multiplies for each point of the transform, and one transforms the products back.
+    ``possible`` says whether to leave out what the device cannot run; TVM's space has all points.
     """
     _, _, rows, _ = topi.utils.get_const_tuple(data.shape)
     co, ci, k, _ = topi.utils.get_const_tuple(kernel.shape)
@@ -44,7 +51,7 @@ def conv2d_nchw(
     products = inverse.op.input_tensors[0]
     packed = products.op.input_tensors[0]
     _transform_data(s, packed)
-    _multiply(s, products)
+    _multiply(s, products, possible)
     _transform_back(s, out, inverse, tile)
     return s, [data, weight, out]
 
@@ -56,7 +63,9 @@ def conv2d_nchw_cuda(
     """Convolve NCHW data by k x k filters as `conv2d_nchw` does: they are transformed already."""
     data = te.placeholder((n, ci, h, w), name="data")
     kernel = te.placeholder((co, ci, k, k), name="kernel")
-    return conv2d_nchw(data, kernel, four("te/conv2d_nchw_winograd", padding), "float32")
+    return conv2d_nchw(
+        data, kernel, four("te/conv2d_nchw_winograd", padding), "float32", possible=True
+    )
 
 
 def _transform_data(s: te.Schedule, packed: te.Tensor) -> None:
@@ -74,7 +83,21 @@ def _transform_data(s: te.Schedule, packed: te.Tensor) -> None:
         s[local].unroll(axis)
 
 
-def _multiply(s: te.Schedule, products: te.Tensor) -> None:
+def _block_of(products: te.Tensor, c: Point) -> Block:
+    """Return what a block of `_multiply` takes."""
+    _, _, *own = products.op.axis
+    y, x = (block_part(c, name) for name in _TILES)
+    axes = (*own, *products.op.reduce_axis)
+    sizes = zip((axis.var for axis in axes), (y, x, c["tile_rc"].size[1]), strict=True)
+    return Block(
+        c["tile_y"].size[2] * c["tile_x"].size[2],
+        deep=1,
+        sums=thread_part(c, "tile_y") * thread_part(c, "tile_x"),
+        shared_bytes=staged_bytes(products, dict(sizes)),
+    )
+
+
+def _multiply(s: te.Schedule, products: te.Tensor, possible: bool) -> None:
     """Tile the products of all points of the transform, with inputs in shared memory."""
     cfg = get_config()
     _, _, y, x = products.op.axis
@@ -89,6 +112,8 @@ def _multiply(s: te.Schedule, products: te.Tensor) -> None:
     te_common.define_tile(cfg, "tile_rc", products.op.reduce_axis[0], (-1, 8))
     cfg.define_knob("auto_unroll_max_step", [0, 128, 1500])
     cfg.define_knob("unroll_explicit", [0, 1])
+    if possible:
+        keep_possible(cfg, partial(_block_of, products))
 
     local = s.cache_write(products, "local")
     shared = [s.cache_read(one, "shared", [local]) for one in local.op.input_tensors]

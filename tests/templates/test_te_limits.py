@@ -1,0 +1,58 @@
+"""Points of te templates for GPUs: nearly all of those that are drawn can run on the device."""
+
+import autotune.templates  # noqa: F401 - registers the tasks
+import numpy as np
+import pytest
+
+from autotune.errors import AutotuneError
+from autotune.lowering import lower_schedule
+from autotune.target import Target
+from autotune.task import TASK_TABLE, create
+
+TARGET = "cuda -arch=sm_90"
+DRAWN = 20
+# Small, usual and odd arguments.
+CASES = {
+    "te/conv2d_nchw.cuda": [
+        (1, 56, 56, 64, 64, 3, 3, 1, 1), (2, 13, 13, 10, 7, 3, 3, 2, 1),
+        (8, 224, 224, 64, 3, 7, 7, 2, 3),
+    ],
+    "te/conv2d_nchw_winograd.cuda": [(4, 28, 28, 128, 128, 3, 1), (1, 7, 5, 6, 10, 3, 1)],
+    "te/dense.cuda": [(64, 512, 512), (53, 47, 50), (1, 1000, 4096)],
+    "te/depthwise_conv2d_nchw.cuda": [
+        (1, 112, 112, 96, 1, 3, 3, 2, 1), (1, 14, 14, 512, 1, 3, 3, 1, 1),
+        (1, 13, 11, 31, 3, 3, 3, 1, 1),
+    ],
+    "te/gemm.cuda": [(1024, 1024, 1024), (64, 64, 64), (1000, 333, 127)],
+    "te/softmax.cuda": [(4096, 4096), (5, 70000), (3, 5)],
+}  # fmt: skip
+
+
+def test_every_te_template_for_gpus_is_here():
+    names = [name for name in TASK_TABLE if name.startswith("te/") and name.endswith(".cuda")]
+    assert sorted(names) == sorted(CASES)
+
+
+@pytest.mark.parametrize(
+    ("name", "args"), [(name, args) for name, each in CASES.items() for args in each], ids=str
+)
+def test_nine_of_ten_drawn_points_can_be_lowered(name, args):
+    task = create(name, args, TARGET)
+    limits, failed = Target(TARGET).limits, []
+    drawn = task.config_space.sample(DRAWN, np.random.default_rng(0))
+    for index in drawn:
+        schedule, tensors = task.instantiate(task.config_space.get(index))
+        try:
+            lower_schedule(schedule, tensors, target_kind="cuda", limits=limits)
+        except AutotuneError as error:
+            failed.append(str(error))
+    assert len(failed) <= len(drawn) / 10, failed
+
+
+@pytest.mark.parametrize("name", ["te/gemm.cuda", "te/conv2d_nchw.cuda"])
+def test_smaller_devices_have_fewer_points(name):
+    args = CASES[name][0]
+    small, large = (
+        len(create(name, args, f"cuda -arch={a}").config_space) for a in ("sm_75", "sm_90")
+    )
+    assert 0 < small < large
