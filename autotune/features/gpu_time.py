@@ -73,11 +73,10 @@ class _Access:
     bytes: float
 
 
-class _Kernel:
-    """The statements of one kernel."""
+class _Threads:
+    """The threads and blocks to which loops of a kernel are bound."""
 
-    def __init__(self, stores: Sequence[StoreStatement], limits: Limits) -> None:
-        self.stores, self.limits = stores, limits
+    def __init__(self, stores: Sequence[StoreStatement]) -> None:
         self.axes: dict[str, StoreLoop] = {}
         for store in stores:
             for loop in store.loops:
@@ -85,23 +84,24 @@ class _Kernel:
                 if known is None or known.extent < loop.extent:
                     self.axes[loop.kind] = loop
 
-    def _extents(self, prefix: str) -> Iterable[int]:
+    def extents(self, prefix: str) -> Iterable[int]:
+        """Return the extents of the axes whose names begin so."""
         return (loop.extent for kind, loop in self.axes.items() if kind.startswith(prefix))
 
     @cached_property
-    def threads(self) -> int:
+    def count(self) -> int:
         """Threads of a block."""
-        return math.prod(self._extents(_OF_THREADS))
+        return math.prod(self.extents(_OF_THREADS))
 
     @cached_property
     def warps(self) -> int:
         """Warps of a block."""
-        return -(-self.threads // _WARP)
+        return -(-self.count // _WARP)
 
     @cached_property
     def lanes(self) -> Mapping[Var, Ints]:
         """The values of thread axes in the first warp."""
-        lane = np.arange(min(self.threads, _WARP), dtype=np.int64)
+        lane = np.arange(min(self.count, _WARP), dtype=np.int64)
         found, left = {}, lane
         for letter in "xyz":
             loop = self.axes.get(f"{_OF_THREADS}{letter}")
@@ -112,31 +112,38 @@ class _Kernel:
             left = left // loop.extent
         return found
 
+
+class _Kernel:
+    """The statements of one kernel."""
+
+    def __init__(self, stores: Sequence[StoreStatement], limits: Limits) -> None:
+        self.threads, self.limits = _Threads(stores), limits
+        self.works = [_Statement(store, self.threads) for store in stores]
+
     def _memory(self, scope: str) -> float:
         """Return the bytes of all buffers in a memory."""
         found: dict[str, float] = {}
-        for store in self.stores:
-            (place, *_) = store.touches
+        for work in self.works:
+            (place, *_) = work.store.touches
             if place.scope == scope:
                 size = place.strides[0] * place.shape[0] if place.shape else 1
-                virtual = [
-                    lp.extent for lp in _Statement(store, self).serial if lp.kind == "vthread"
-                ]
-                copies = math.prod(virtual) if scope == "local" else 1 + store.ahead
+                virtual = [loop.extent for loop in work.serial if loop.kind == "vthread"]
+                copies = math.prod(virtual) if scope == "local" else 1 + work.store.ahead
                 found[place.buffer] = size * place.item * copies
         return sum(found.values())
 
     @cached_property
     def seconds(self) -> float:
         """The estimate."""
-        blocks, limits = math.prod(self._extents(_OF_BLOCKS)), self.limits
+        threads, limits = self.threads, self.limits
+        blocks = math.prod(threads.extents(_OF_BLOCKS))
         shared, held = self._memory("shared"), self._memory("local") / 4
         most_shared = max(limits.shared_bytes_optin, limits.shared_bytes)
-        if self.threads > limits.threads_per_block or shared > most_shared:
+        if threads.count > limits.threads_per_block or shared > most_shared:
             return math.inf
         sms = limits.sm_count if limits.sm_count > 1 else _SMS
         registers = min(_ADDRESSES + held * 1.2, _REGISTERS)
-        slots = self.warps * _WARP
+        slots = threads.warps * _WARP
         resident = min(
             32,
             2048 // slots,
@@ -149,8 +156,7 @@ class _Kernel:
         together = min(share, resident)
         issued = near = far = 0.0
         fetch = wait = code = 0.0
-        for store in self.stores:
-            work = _Statement(store, self)
+        for work in self.works:
             issued += work.instructions
             near += work.shared_cycles
             far += work.bytes
@@ -158,7 +164,7 @@ class _Kernel:
             fetch, wait = max(fetch, work.fetch), max(wait, work.waits)
             code += work.code
         spilled = max(held - _PRIVATE, 0.0) / 8
-        warps = self.warps * share
+        warps = threads.warps * share
         slow = 1.0 + max(code / _CODE - 1.0, 0.0) * 0.5 + spilled
         busy = [warps * issued * slow / _ISSUE, warps * near, warps * far / _CACHE_BYTES]
         alone = fetch + wait + issued * slow
@@ -170,24 +176,24 @@ class _Kernel:
 class _Statement:
     """One statement, as a warp carries it out."""
 
-    def __init__(self, store: StoreStatement, kernel: _Kernel) -> None:
-        self.store, self.kernel = store, kernel
+    def __init__(self, store: StoreStatement, threads: _Threads) -> None:
+        self.store, self.threads = store, threads
         # Virtual threads fetch nothing twice.
         once = any(touch.scope != "local" for touch in store.touches)
+        moving = set[Var | None]().union(*(touch.moving for touch in store.touches))
         self.serial = [
             loop
             for loop in store.loops
             if not loop.kind.startswith((_OF_THREADS, _OF_BLOCKS))
-            and not (once and loop.kind == "vthread" and not _any_uses(store.touches, loop.var))
+            and not (once and loop.kind == "vthread" and loop.var not in moving)
         ]
         # Loops over what is in registers are written out: what does not change there stays.
         self.written = [
             loop
             for loop in self.serial
             if loop.kind == "vthread"
-            or any(touch.scope == "local" and _uses(touch, loop.var) for touch in store.touches)
+            or any(touch.scope == "local" and loop.var in touch.moving for touch in store.touches)
         ]
-        self.lanes = kernel.lanes
 
     @cached_property
     def steps(self) -> float:
@@ -200,7 +206,9 @@ class _Statement:
         return [self._access(each) for each in self.store.touches if each.scope != "local"]
 
     def _access(self, touch: Touch) -> _Access:
-        kept = [loop for loop in self.serial if _uses(touch, loop.var) or loop not in self.written]
+        kept = [
+            loop for loop in self.serial if loop.var in touch.moving or loop not in self.written
+        ]
         times = float(math.prod(loop.extent for loop in kept))
         width, run = 1, kept[-1] if kept else None
         if run is not None and run.var is not None and _moves_by_one(touch, run.var):
@@ -224,9 +232,9 @@ class _Statement:
 
     def _words(self, touch: Touch, width: int) -> Ints:
         """Return the elements that the lanes of a warp access, relative to each other."""
-        place = np.zeros(min(self.kernel.threads, _WARP), np.int64)
+        place = np.zeros(min(self.threads.count, _WARP), np.int64)
         for index, stride in zip(touch.indices, touch.strides, strict=True):
-            place = place + stride * _value(index, self.lanes)
+            place = place + stride * _value(index, self.threads.lanes)
         return np.asarray((place[:, None] + np.arange(width)).ravel())
 
     @cached_property
@@ -273,7 +281,7 @@ class _Statement:
 
     @cached_property
     def _exchanged_in_warp(self) -> bool:
-        first = self.kernel.axes.get(f"{_OF_THREADS}x")
+        first = self.threads.axes.get(f"{_OF_THREADS}x")
         return first is not None and first in self.store.loops[self.store.allocated :]
 
     @cached_property
@@ -319,16 +327,6 @@ class _Statement:
         followed = [loop.extent for loop in loops if loop in self.serial]
         written = [loop.extent for loop in loops if loop in self.written]
         return math.prod(followed) / math.prod(written)
-
-
-def _uses(touch: Touch, var: Var | None) -> bool:
-    """Return whether an access moves with a loop; what has one index does not."""
-    pairs = zip(touch.indices, touch.shape, strict=True)
-    return var is not None and any(var in index.vars for index, extent in pairs if extent > 1)
-
-
-def _any_uses(touches: Sequence[Touch], var: Var | None) -> bool:
-    return any(_uses(touch, var) for touch in touches)
 
 
 def _moves_by_one(touch: Touch, var: Var) -> bool:

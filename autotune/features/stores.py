@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from autotune.features.loops import attached_stages, planned
 from autotune.ir import Call, Cast, Conditional, Expr, ForKind, IterVar, ProducerLoad, Var
@@ -62,6 +63,12 @@ class Touch:
     writes: bool
     strides: tuple[int, ...]
     scope: str
+
+    @cached_property
+    def moving(self) -> frozenset[Var]:
+        """The variables with which it moves; what has one index does not."""
+        pairs = zip(self.indices, self.shape, strict=True)
+        return frozenset().union(*(index.vars for index, extent in pairs if extent > 1))
 
 
 @dataclass(frozen=True)
