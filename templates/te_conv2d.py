@@ -21,20 +21,23 @@ Tensors = tuple[te.Tensor, te.Tensor, te.Tensor]
 CUDA_TILES = ("tile_f", "tile_y", "tile_x")
 CUDA_SLICES = ("tile_rc", "tile_ry", "tile_rx")
 # Where the choice of untuned kernels starts: virtual threads, threads and a thread's own part of
-# channels, rows and columns; channels of a slice, and threads that share a sum.
+# channels, rows and columns; channels of a slice, threads that share a sum, and how far loops are
+# unrolled.
 CUDA_STARTS = (
-    ((1, 8, 4), (1, 4, 1), (1, 8, 1), 8, 1),
-    ((2, 8, 2), (1, 2, 1), (1, 14, 1), 8, 1),
-    ((1, 16, 4), (1, 1, 2), (1, 8, 2), 4, 1),
-    ((1, 8, 2), (1, 4, 1), (1, 8, 1), 16, 4),
-    ((1, 4, 4), (1, 7, 1), (1, 7, 1), 16, 4),
-    ((1, 4, 4), (1, 1, 1), (1, 7, 1), 32, 8),
+    ((1, 8, 4), (1, 4, 1), (1, 8, 1), 8, 1, 512),
+    ((2, 8, 2), (1, 2, 1), (1, 14, 1), 8, 1, 512),
+    ((1, 16, 4), (1, 1, 2), (1, 8, 2), 4, 1, 512),
+    ((1, 8, 2), (1, 4, 1), (1, 8, 1), 16, 4, 512),
+    ((1, 4, 4), (1, 7, 1), (1, 7, 1), 16, 4, 512),
+    ((2, 2, 4), (1, 28, 1), (1, 1, 4), 64, 4, 1500),
+    ((8, 2, 1), (1, 4, 1), (2, 1, 2), 64, 8, 1500),
+    ((1, 8, 1), (2, 2, 1), (1, 4, 1), 36, 1, 1500),
 )
 CUDA_DEPTHWISE_STARTS = (
-    ((1, 1, 1), (1, 8, 1), (1, 32, 1), 1, 1),
-    ((1, 1, 1), (1, 4, 4), (1, 32, 1), 1, 1),
-    ((1, 4, 1), (1, 7, 1), (1, 7, 1), 1, 1),
-    ((1, 2, 1), (1, 14, 1), (1, 14, 1), 1, 1),
+    ((1, 1, 1), (1, 8, 1), (1, 32, 1), 1, 1, 512),
+    ((1, 1, 1), (1, 4, 4), (1, 32, 1), 1, 1, 512),
+    ((1, 4, 1), (1, 7, 1), (1, 7, 1), 1, 1, 512),
+    ((1, 2, 1), (1, 14, 1), (1, 14, 1), 1, 1, 512),
 )
 
 
@@ -72,14 +75,14 @@ def _define_tiles(
     for name, axis in zip(reduced, sums, strict=False):
         cfg.define_split(name, axis, num_outputs=2)
     te_common.define_unroll(cfg)
-    for f, y, x, channels, threads in CUDA_STARTS if reduced else CUDA_DEPTHWISE_STARTS:
+    for f, y, x, channels, threads, steps in CUDA_STARTS if reduced else CUDA_DEPTHWISE_STARTS:
         values: dict[str, object] = dict(zip(CUDA_TILES, (f, y, x), strict=True))
         if reduced:
             filters = [te_common.extent_of(axis) for axis in sums[1:]]
             values |= zip(reduced, ([channels], *([n] for n in filters)), strict=True)
         if shared:
             values["sharing"] = threads
-        te_common.suggest(cfg, values | {"auto_unroll_max_step": 512, "unroll_explicit": 1})
+        te_common.suggest(cfg, values | {"auto_unroll_max_step": steps, "unroll_explicit": 1})
     if tails:
         keep_possible(cfg, partial(_block_of, conv, reduced))
     return sharing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -17,7 +18,9 @@ from .te_limits import Block, Point, block_part, keep_possible, thread_part
 # Tiles of rows and columns from which the choice of untuned kernels on a GPU starts: virtual
 # threads, threads, and a thread's own part; slices of the sum, and threads that share it.
 CUDA_STARTS = (
-    ((1, 8, 8), (2, 8, 4), 16, 1),
+    ((2, 16, 2), (2, 8, 4), 32, 2),
+    ((2, 8, 4), (4, 16, 2), 64, 2),
+    ((1, 16, 2), (1, 8, 4), 64, 2),
     ((2, 8, 4), (2, 8, 4), 8, 1),
     ((1, 8, 4), (1, 16, 4), 16, 1),
     ((1, 8, 4), (1, 8, 4), 16, 4),
@@ -49,6 +52,8 @@ def schedule_cuda(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
     # asynchronous copies.
     cfg.define_knob("pipeline", [0, 1, 2, 3, 4])
     te_common.define_unroll(cfg)
+    lengths = [topi.utils.get_const_tuple(each.shape)[1] for each in (a, b)]
+    vector = math.gcd(4, *lengths)
     for tile_i, tile_j, slice_k, threads_k in CUDA_STARTS:
         te_common.suggest(
             cfg,
@@ -57,7 +62,7 @@ def schedule_cuda(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
                 "tile_j": tile_j,
                 "tile_k": [slice_k],
                 "sharing": threads_k,
-                "vector": 1,
+                "vector": vector,
                 "pipeline": 3 if a.dtype == "float32" else 0,
                 "auto_unroll_max_step": 512,
                 "unroll_explicit": 1,

@@ -25,7 +25,7 @@ from autotune.te import Schedule
 from autotune.utils.garbage import collection_paused
 
 # Points that are estimated, of which so many are drawn before any is changed; one takes 4 ms.
-_ESTIMATES, _DRAWN = 64, 8
+_ESTIMATES, _DRAWN = 40, 8
 # The best, which are changed.
 _PARENTS = 2
 # How many of the best are lowered until one can be.

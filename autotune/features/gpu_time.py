@@ -45,6 +45,8 @@ _NEXT, _APART = 0.4, 0.25
 _ADDRESSES, _REGISTERS, _PRIVATE = 30, 255, 160
 # Statements that may be written out before instructions come too slowly.
 _CODE = 8000.0
+# How much longer loops take that are left to the compiler.
+_LEFT = 1.05
 # What threads, virtual threads and blocks are called.
 _OF_THREADS, _OF_BLOCKS = "threadIdx.", "blockIdx."
 
@@ -166,6 +168,8 @@ class _Kernel:
         spilled = max(held - _PRIVATE, 0.0) / 8
         warps = threads.warps * share
         slow = 1.0 + max(code / _CODE - 1.0, 0.0) * 0.5 + spilled
+        if not any(work.store.unroll and work.store.explicit for work in self.works):
+            slow *= _LEFT
         busy = [warps * issued * slow / _ISSUE, warps * near, warps * far / _CACHE_BYTES]
         alone = fetch + wait + issued * slow
         waves = math.ceil(share / together)

@@ -24,7 +24,7 @@ from autotune.lowering import BodySimplifier, Plan, StagePlan, TensorStorages, k
 from autotune.te import Schedule
 from autotune.te.tensor import ScanOp, Tensor
 
-_UNROLL = "auto_unroll_max_step"
+_UNROLL, _EXPLICIT = "auto_unroll_max_step", "unroll_explicit"
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +80,7 @@ class StoreStatement:
         touches: what it writes, and what it reads.
         counts: operations by kind: ``float_mul``, ``int_addsub``, ``bool_op`` and so on.
         unroll: the nearest limit of unrolling; 0 if there is none.
+        explicit: whether loops that are unrolled are written out in the text.
         allocated: how many of the loops are around the place where the buffer comes to be.
         ahead: how many fillings of the buffer are on their way while one is in use.
     """
@@ -88,6 +89,7 @@ class StoreStatement:
     touches: tuple[Touch, ...]
     counts: Mapping[str, int]
     unroll: int
+    explicit: bool
     allocated: int
     ahead: int
 
@@ -96,6 +98,7 @@ class StoreStatement:
 class _Around:
     loops: tuple[StoreLoop, ...] = ()
     unroll: int = 0
+    explicit: bool = True
 
 
 def stores_of(schedule: Schedule, args: Sequence[Tensor]) -> list[StoreStatement]:
@@ -144,15 +147,17 @@ class _Lister:
     def _opened(self, plan: StagePlan, leaf: IterVar, around: _Around) -> _Around:
         """Enter a loop; one of a single iteration is none, unless threads are bound to it."""
         attr = plan.stage.attr(leaf)
-        unroll = dict(attr.pragmas).get(_UNROLL, around.unroll)
+        pragmas = dict(attr.pragmas)
+        unroll = int(pragmas.get(_UNROLL, around.unroll))
+        explicit = bool(pragmas.get(_EXPLICIT, around.explicit))
         (extent,) = known([plan.extents[leaf]], f"features of {plan.stage.name}")
         kind = attr.kind.value
         if attr.thread is not None and attr.kind is ForKind.THREAD:
             kind = attr.thread.thread_tag
         if extent == 1 and attr.thread is None:
-            return _Around(around.loops, int(unroll))
+            return _Around(around.loops, unroll, explicit)
         var = next(iter(plan.loops[leaf].vars), None)
-        return _Around((*around.loops, StoreLoop(var, extent, kind)), int(unroll))
+        return _Around((*around.loops, StoreLoop(var, extent, kind)), unroll, explicit)
 
     def _begin(self, plan: StagePlan, around: _Around, leaves: Sequence[IterVar],
                sums: set[IterVar], outside: int) -> None:  # fmt: skip
@@ -186,7 +191,13 @@ class _Lister:
         known_counts = dict(counts)
         self.stores.append(
             StoreStatement(
-                around.loops, tuple(touches), known_counts, around.unroll, allocated, ahead
+                around.loops,
+                tuple(touches),
+                known_counts,
+                around.unroll,
+                around.explicit,
+                allocated,
+                ahead,
             )
         )
 

@@ -71,3 +71,14 @@ def test_more_work_takes_more_time():
 
 def test_what_does_not_fit_the_device_takes_forever():
     assert seconds(product(4096, 64, 1)) == math.inf
+
+
+def test_loops_that_are_written_out_take_less_time_than_those_left_to_the_compiler():
+    def unrolled(most, explicit):
+        s, args = product(1024, 16, 4)
+        c = s[args[2]]
+        c.pragma(c.leaf_iter_vars[0], "auto_unroll_max_step", most)
+        c.pragma(c.leaf_iter_vars[0], "unroll_explicit", explicit)
+        return seconds((s, args))
+
+    assert unrolled(512, 1) < unrolled(512, 0) == unrolled(0, 1)
