@@ -71,6 +71,18 @@ def test_a_graph_alone_has_the_key_of_its_hash_and_is_registered_under_it():
     assert SearchTask(workload_key=task.workload_key, target="llvm") == task
 
 
+def test_a_graph_whose_result_is_one_number_is_tuned(tmp_path):
+    x = te.placeholder((6, 7), "float32", "x")
+    k = [te.reduce_axis((0, n), f"k{n}") for n in x.shape]
+    total = te.compute((), lambda: te.sum(x[k[0], k[1]], axis=k), "total")
+    for target in ("c", "cuda -emulate"):
+        task = SearchTask(compute_dag=ComputeDAG([x, total]), target=target)
+        log = str(tmp_path / f"{target[:1]}.json")
+        task.tune(TuningOptions(2, measure_callbacks=[RecordToFile(log)], verbose=0))
+        _, tensors = task.apply_best(log)
+        assert tensors[1].shape == ()
+
+
 def test_what_is_missing_is_said():
     with pytest.raises(AssertionError, match="Must specify a target"):
         SearchTask(func="matmul", args=(8, 8, 8))

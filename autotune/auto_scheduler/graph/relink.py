@@ -103,7 +103,7 @@ def linked_ops(
     for stage, name in zip(schedule.stages, wanted, strict=True):
         op, own = stage.op, renamed.get(stage.op)
         read = [latest[schedule.stage_map[each.op].op] for each in op.input_tensors]
-        key = (op, name, own and tuple(own), *read)
+        key = (op, name, None if own is None else tuple(own), *read)
         if key not in known:
             known[key] = _linked(op, name, own, read)
         latest[op] = known[key]
