@@ -12,6 +12,7 @@ from autotune.auto_scheduler import (
     SketchPolicy,
 )
 from autotune.auto_scheduler.search.analytical.products import ProductCostModel
+from autotune.auto_scheduler.search.analytical.several import SeveralCostModel
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.codegen import kernel_of_schedule
@@ -39,7 +40,9 @@ def draw_products(seed, count=STATES):
     """Draw some states in which tensor cores multiply, and print their kernels."""
     rng = random.Random(f"product {seed}")
     name = rng.choice(list(PRODUCTS))
-    return _draw(seed, rng, name, "cuda", PRODUCTS[name](rng), count, ProductCostModel)
+    return _draw(
+        seed, rng, name, "cuda", PRODUCTS[name](rng), count, (ProductCostModel, SeveralCostModel)
+    )
 
 
 def _draw(seed, rng, name, language, workload, count, kind=object):

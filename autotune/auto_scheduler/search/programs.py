@@ -11,9 +11,10 @@ from autotune.auto_scheduler.search.analytical.cpu_parameters import CpuParamete
 from autotune.auto_scheduler.search.analytical.gpu import GpuCostModel
 from autotune.auto_scheduler.search.analytical.gpu_parameters import GpuParameters
 from autotune.auto_scheduler.search.analytical.products import ProductCostModel
+from autotune.auto_scheduler.search.analytical.several import SeveralCostModel, other_stages
 from autotune.auto_scheduler.search.analytical.tensor_cores import (
     TensorCoreCostModel,
-    multiplied_stage,
+    multiplied_stages,
 )
 from autotune.auto_scheduler.search.analytical.warpgroups import WarpgroupCostModel
 from autotune.auto_scheduler.search.params import Param
@@ -89,17 +90,28 @@ def programs_of(
     models = [_gpu_cost_model(each, device) for each in found]
     # Parts of sums may be too short for an instruction, or no multiple of its steps.
     return [
-        each for each in models if not isinstance(each, ProductCostModel) or each.divides_steps
+        each
+        for each in models
+        if not isinstance(each, ProductCostModel | SeveralCostModel) or each.divides_steps
     ]
 
 
 def _gpu_cost_model(program: Program, device: GpuParameters) -> AnalyticalCostModel:
-    multiplied = multiplied_stage(program)
-    if multiplied is None:
+    multiplied = multiplied_stages(program)
+    if not multiplied:
         return GpuCostModel(program, device)
-    if program.state.stages[multiplied].attrs.tensor_core == WGMMA:
-        return WarpgroupCostModel(program, multiplied, device)
-    return TensorCoreCostModel(program, multiplied, device)
+    products = [_product_cost_model(program, each, device) for each in multiplied]
+    others = other_stages(program, device)
+    several = len(products) > 1 or others.tiled
+    return SeveralCostModel(program, products, others) if several else products[0]
+
+
+def _product_cost_model(
+    program: Program, stage_id: int, device: GpuParameters
+) -> ProductCostModel:
+    if program.state.stages[stage_id].attrs.tensor_core == WGMMA:
+        return WarpgroupCostModel(program, stage_id, device)
+    return TensorCoreCostModel(program, stage_id, device)
 
 
 def with_parts(sketch: StateObject) -> list[StateObject]:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.auto_scheduler.search.analytical.products import ProductCostModel
+from autotune.auto_scheduler.search.analytical.several import SeveralCostModel
 from autotune.auto_scheduler.search.models.descriptor import Descriptor
 from autotune.auto_scheduler.search.models.row_model import Features, RowModel
 from autotune.auto_scheduler.search.program_search import (
@@ -368,7 +369,7 @@ class Proposer:
         model = self.programs[at].cost_model
         program = model.program
         # Of tiles of products, one number says how long the other side is.
-        least = 1 if isinstance(model, ProductCostModel) else 2
+        least = 1 if isinstance(model, ProductCostModel | SeveralCostModel) else 2
         splits = [
             slot.step
             for slot in program.slots

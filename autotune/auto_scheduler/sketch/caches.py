@@ -28,26 +28,30 @@ class CacheRead:
 
     def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
         """Returns whether stages of tiles read the stage."""
-        reading = consumers(context, state, stage_id)
-        if not reading or not needs_tiling(context, state, reading[0]):
-            return Condition.PASS
-        if is_cross_thread_reduced(state, reading[0]):
-            return Condition.PASS
-        for reader in reading:
-            if not reads_directly(context, state, reader, stage_id):
-                return Condition.PASS
-            if not loops_of(state.stages[reader], IterKind.REDUCTION):
-                return Condition.PASS  # there is no loop in which tiles would be used again
-        return Condition.APPLY_AND_SKIP_REST
+        readers = _readers_in_tiles(context, state, stage_id)
+        return Condition.APPLY_AND_SKIP_REST if readers else Condition.PASS
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
-        """Insert a copy for each reader, at the end of its outermost tile of reductions."""
+        """Insert a copy for each such reader, at the end of its outermost tile of reductions."""
         new = state.copy()
-        for count, reader in enumerate(consumers(context, state, stage_id)):
+        for count, reader in enumerate(_readers_in_tiles(context, state, stage_id)):
             at = reader + count
             new.cache_read(stage_id, "shared", [at])
             new.compute_at(stage_id + 1, at + 1, reduce_tile_end(new.stages[at + 1]))
         return [(new, stage_id)]
+
+
+def _readers_in_tiles(context: SketchContext, state: State, stage_id: int) -> list[int]:
+    """Returns the stages that read a stage again and again; others read it where it is."""
+    return [
+        each
+        for each in consumers(context, state, stage_id)
+        if reads_directly(context, state, each, stage_id)
+        and needs_tiling(context, state, each)
+        and not is_cross_thread_reduced(state, each)
+        # Without a loop over a reduction there is none in which tiles would be used again.
+        and loops_of(state.stages[each], IterKind.REDUCTION)
+    ]
 
 
 def reduce_tile_end(stage: Stage) -> Iterator:

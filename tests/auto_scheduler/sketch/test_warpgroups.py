@@ -11,7 +11,7 @@ from autotune.auto_scheduler.measuring.measure_input import MeasureInput, Record
 from autotune.auto_scheduler.records.codec import decode, encode
 from autotune.auto_scheduler.search.analytical.tensor_cores import (
     TensorCoreCostModel,
-    multiplied_stage,
+    multiplied_stages,
 )
 from autotune.auto_scheduler.search.analytical.warpgroups import WarpgroupCostModel
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
@@ -114,7 +114,7 @@ def in_turn(tensors, sms):
         for slot in model.program.slots
     ]
     program = replace(model.program, slots=tuple(slots))
-    multiplied = multiplied_stage(program)
+    (multiplied,) = multiplied_stages(program)
     return task, WarpgroupCostModel(program, multiplied, replace(model.device, sms=sms))
 
 

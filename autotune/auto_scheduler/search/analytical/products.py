@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from math import prod
 from typing import cast
@@ -82,10 +83,12 @@ class ProductCostModel(ABC):
     @cached_property
     def around_seconds(self) -> float:
         """Seconds of the kernels besides the product's: launches, and tensors between them."""
-        kernels = kernels_seconds(self.program, self.device)
-        own = kernels.pop(self.root)
-        is_read = self.root != len(self.program.state.stages) - 1
-        return sum(kernels.values()) + (own - self.device.launch_s if is_read else 0.0)
+        return seconds_around(self.program, self.device, [self.root])
+
+    def own_columns(self) -> list[int]:
+        """Return the columns of a row on which it depends whether the product's kernel fits."""
+        found = [at for each in self.columns for at in range(each.start, each.stop)]
+        return found if self.pipeline is None else [*found, self.pipeline]
 
     def limits(self) -> RowLimits:
         """Return the limits of feasible rows, for a `RowSampler`."""
@@ -97,12 +100,33 @@ class ProductCostModel(ABC):
 
     def __call__(self, rows: Rows) -> Estimates:
         """Return the estimates of rows."""
+        found = self.alone(rows)
+        return replace(found, seconds=found.seconds + self.around_seconds)
+
+    def alone(self, rows: Rows) -> Estimates:
+        """Return the estimates of the product's kernel alone."""
         shape = self.shape(rows)
         columns = shape.features
         columns += [np.zeros(len(rows))] * (FEATURES - len(columns))
         features = np.log2(np.maximum(np.column_stack(columns), 0.0) + 1.0)
-        seconds = np.where(shape.feasible, shape.seconds + self.around_seconds, np.inf)
+        seconds = np.where(shape.feasible, shape.seconds, np.inf)
         return Estimates(shape.feasible, seconds, features.astype(np.float32))
+
+
+def seconds_around(program: Program, device: GpuParameters, roots: Sequence[int]) -> float:
+    """Return the seconds besides the kernels of some stages: launches, tensors between kernels.
+
+    Args:
+        program: whose kernels they are.
+        device: that runs them.
+        roots: the stages whose kernels are counted elsewhere, each with its launch.
+    """
+    kernels = kernels_seconds(program, device)
+    own = [(each, kernels.pop(each)) for each in roots]
+    # What a kernel stores is passed on if another one reads it.
+    last = len(program.state.stages) - 1
+    passed = sum(seconds - device.launch_s for root, seconds in own if root != last)
+    return sum(kernels.values()) + passed
 
 
 def _is_copied_singly(copy: Operation, vector: int) -> bool:

@@ -145,9 +145,9 @@ class TensorShape(ProductShape):
         ]  # fmt: skip
 
 
-def multiplied_stage(program: Program) -> int | None:
-    """Return the stage that a program multiplies on tensor cores; None if it does not."""
-    for stage_id, stage in enumerate(program.state.stages):
-        if stage.attrs.tensor_core and stage_id in program.state.attach:
-            return stage_id
-    return None
+def multiplied_stages(program: Program) -> list[int]:
+    """Return the stages that a program multiplies on tensor cores."""
+    state = program.state
+    return [
+        i for i, each in enumerate(state.stages) if each.attrs.tensor_core and i in state.attach
+    ]

@@ -67,6 +67,11 @@ class WarpgroupCostModel(ProductCostModel):
             ProductLimit({chunk: (0,)}, 8.0),
         ]
 
+    def own_columns(self) -> list[int]:
+        """Return the columns of a row on which it depends whether the product's kernel fits."""
+        found = super().own_columns()
+        return found if self.turns is None else [*found, self.turns]
+
     def repair(self, rows: Rows) -> Rows:
         """Return rows with as many blocks as share the tiles evenly, and the device holds."""
         if self.turns is None:
