@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from autotune import te
 from autotune.auto_scheduler.fallback_loops import UNROLLED, extent_or_one, size_of
-from autotune.ir import IterVar, reads_in, variables
+from autotune.auto_scheduler.graph.reads import adds_columns
+from autotune.ir import IterVar
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp
@@ -61,7 +62,7 @@ def _sum_apart(schedule: Schedule, op: ComputeOp) -> bool:
     results, length = size_of(op.axis), size_of(op.reduce_axis)
     parted = max(map(extent_or_one, op.reduce_axis)) >= _LONG_SUM
     if results <= _FEW_RESULTS and length >= _LONG_SUM:
-        columns = parted and results >= _WARP and _adds_columns(op)
+        columns = parted and results >= _WARP and adds_columns(op)
         scheduled = _parted_sums if columns else _block_sums
         ranges = min(_ranges(results, length, columns), max(map(extent_or_one, op.reduce_axis)))
     elif results <= _SOME_RESULTS and length >= _PARTED_SUM and parted:
@@ -77,13 +78,6 @@ def _sum_apart(schedule: Schedule, op: ComputeOp) -> bool:
     else:
         scheduled(schedule, op)
     return True
-
-
-def _adds_columns(op: ComputeOp) -> bool:
-    """Return whether neighbours in memory belong to different results."""
-    over = {axis.var for axis in op.reduce_axis}
-    last = [set(variables(load.indices[-1])) for load in reads_in(*op.body) if load.indices]
-    return bool(last) and all(used and used.isdisjoint(over) for used in last)
 
 
 def _ranges(results: int, length: int, columns: bool) -> int:

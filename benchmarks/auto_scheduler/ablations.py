@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,8 @@ from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.auto_scheduler.sketch import warpgroups
 
 
-def _without_split() -> None:
-    left = [rule for rule in programs.OUR_RULES if rule.name != "SplitAcrossBlocks"]
+def _without_rule(name: str) -> None:
+    left = [rule for rule in programs.OUR_RULES if rule.name != name]
     setattr(programs, "OUR_RULES", tuple(left))  # noqa: B010
 
 
@@ -56,7 +57,8 @@ ABLATIONS: dict[str, Callable[[], None]] = {
     "turns": lambda: setattr(warpgroups, "TILINGS", warpgroups.TILINGS[:1]),
     "vectors": lambda: setattr(annotate_gpu, "VECTOR_LENGTHS", (1,)),
     "gaps": lambda: setattr(annotate_gpu, "ROW_OFFSETS", (0,)),
-    "split": _without_split,
+    "split": partial(_without_rule, "SplitAcrossBlocks"),
+    "sums": partial(_without_rule, "SplitPlainSums"),
     "estimate": _without_estimate,
     "crossover": _without_crossover,
     "common": _without_common,

@@ -128,6 +128,36 @@ def layer_norm(x: te.Tensor, gamma: te.Tensor, beta: te.Tensor) -> te.Tensor:
     return te.compute((rows, width), value, "layer_norm")
 
 
+def sum_of(*over: int) -> Callable[[te.Tensor], te.Tensor]:
+    """Return the sum over some dimensions of an array."""
+
+    def compute(x: te.Tensor) -> te.Tensor:
+        steps = {at: te.reduce_axis((0, x.shape[at]), f"k{at}") for at in over}
+        kept = [at for at in range(len(x.shape)) if at not in over]
+
+        def total(*places: Any) -> Any:
+            index = {**steps, **dict(zip(kept, places, strict=True))}
+            return te.sum(x(*[index[at] for at in range(len(x.shape))]), axis=list(steps.values()))
+
+        return te.compute(tuple([x.shape[at] for at in kept]), total, "total")
+
+    return compute
+
+
+def batch_norm(x: te.Tensor) -> te.Tensor:
+    """Normalise the channels of images by their own mean and variance, as in training."""
+    total = sum_of(0, 2, 3)(x)
+    squares = sum_of(0, 2, 3)(te.compute(x.shape, lambda *i: x(*i) * x(*i), "squared"))
+    count = x.shape[0] * x.shape[2] * x.shape[3]
+
+    def value(n: Any, c: Any, h: Any, w: Any) -> Any:
+        mean = total[c] * (1.0 / count)
+        variance = squares[c] * (1.0 / count) - mean * mean
+        return (x[n, c, h, w] - mean) * te.rsqrt(variance + 1e-5)
+
+    return te.compute(x.shape, value, "batch_norm")
+
+
 def convolution(*sizes: int, **rest: Any) -> Case:
     """Return the case of a layer."""
     layer = Layer(*sizes, **rest)
@@ -268,6 +298,14 @@ for _nhwc in (False, True):
     for _c, _s, _f, _k, _stride in RESNET18:
         _name = f"r18_{_c}_{_s}_{_f}_{_k}_{_stride}" + ("_nhwc" if _nhwc else "")
         CASES[_name] = convolution(_c, _s, _f, _k, _stride, nhwc=_nhwc)
+CASES |= {
+    "sum": Case(lambda: of(sum_of(0, 1), (2048, 2048)), _of_torch(lambda t, x: x.sum())),
+    "column_sums": Case(lambda: of(sum_of(0), (8192, 1024)), _of_torch(lambda t, x: x.sum(0))),
+    "batch_norm": Case(
+        lambda: of(batch_norm, (32, 64, 56, 56)),
+        _of_torch(lambda t, x: t.nn.functional.batch_norm(x, None, None, training=True)),
+    ),
+}
 # Those for which the project promises figures; the rest are layers of ResNet-18.
 FIRST = tuple(name for name in CASES if not name.startswith("r18"))
 # Those that a CPU runs in some milliseconds, layers of both layouts among them.

@@ -8,7 +8,7 @@ from itertools import pairwise
 from weakref import WeakKeyDictionary
 
 from autotune.ir import Add, Call, Conditional, Expr, IntImm, Sub, Var, reads_in
-from autotune.ir.structure import walk
+from autotune.ir.structure import variables, walk
 from autotune.te.tensor import ComputeOp, Operation
 
 # Attribute of an operation: names of axes that index constant matrices.
@@ -87,6 +87,13 @@ def shifted_equal(var: Var, index: Expr) -> bool:
             return a is var and isinstance(b, IntImm)
         case _:
             return False
+
+
+def adds_columns(op: Operation) -> bool:
+    """Whether neighbours in memory are terms of different results, in all that a sum reads."""
+    over = {axis.var for axis in op.reduce_axis}
+    last = [set(variables(load.indices[-1])) for load in reads_in(*_values(op)) if load.indices]
+    return bool(last) and all(used and used.isdisjoint(over) for used in last)
 
 
 def has_branch(op: ComputeOp) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from autotune.auto_scheduler.graph.access import AccessAnalyzer
 from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.search.analytical.cpu import CpuCostModel
 from autotune.auto_scheduler.search.analytical.cpu_parameters import CpuParameters
@@ -27,18 +28,21 @@ from autotune.auto_scheduler.sketch.across_blocks import SplitAcrossBlocks
 from autotune.auto_scheduler.sketch.lanes import ElementsInOneRun, LanesAlongChannels
 from autotune.auto_scheduler.sketch.packing import PackInBlock
 from autotune.auto_scheduler.sketch.permuted import CopyPermuted
+from autotune.auto_scheduler.sketch.plain_sums import SplitPlainSums, parts_of_sums
 from autotune.auto_scheduler.sketch.tensor_cores import TensorCores
 from autotune.auto_scheduler.sketch.transposing import TileTransposed
 from autotune.auto_scheduler.sketch.warpgroups import WarpgroupTensorCores
 from autotune.auto_scheduler.states.loop_state import StateObject, plain_state
 from autotune.auto_scheduler.transform_steps import RfactorStep, SplitStep, TransformStep
 from autotune.auto_scheduler.transform_steps.loops import WGMMA
+from autotune.te.tensor import Operation
 from autotune.utils.garbage import collection_paused
 from autotune.utils.math import divisors
 
 # The rules that TVM does not have.
 OUR_RULES: tuple[SketchRule, ...] = (
     SplitAcrossBlocks(),
+    SplitPlainSums(),
     ElementsInOneRun(),
     LanesAlongChannels(),
     PackInBlock(),
@@ -77,9 +81,10 @@ def programs_of(
 ) -> list[AnalyticalCostModel]:
     """Return the analytical cost models of the programs that sketches become."""
     innermost = int(params["max_innermost_split_factor"])
-    decided = [state for each in sketches for state in with_parts(each)]
+    on_gpu = task.target.backend.on_gpu
+    decided = [state for each in sketches for state in with_parts(each, on_gpu)]
     hardware = task.hardware_params
-    if not task.target.backend.on_gpu:
+    if not on_gpu:
         vector = int(params["max_vectorize_size"])
         rewrite = task.layout_rewrite_option
         made = [cpu_program(each, hardware, innermost, vector) for each in decided]
@@ -114,7 +119,7 @@ def _product_cost_model(
     return TensorCoreCostModel(program, stage_id, device)
 
 
-def with_parts(sketch: StateObject) -> list[StateObject]:
+def with_parts(sketch: StateObject, on_gpu: bool) -> list[StateObject]:
     """Return a sketch once for each number of parts that its factored reductions may have.
 
     The shapes of what a factored reduction leaves depend on that number, so it is decided first.
@@ -124,23 +129,40 @@ def with_parts(sketch: StateObject) -> list[StateObject]:
     several = sum(isinstance(step, RfactorStep) for step in steps)
     for place, step in enumerate(steps):
         following = steps[place + 1] if place + 1 < len(steps) else None
-        done = [new for state in done for new in _take(state, step, following, several)]
+        done = [new for state in done for new in _take(state, step, following, several, on_gpu)]
     return done
 
 
 def _take(
-    state: StateObject, step: TransformStep, following: TransformStep | None, several: int
+    state: StateObject,
+    step: TransformStep,
+    following: TransformStep | None,
+    several: int,
+    on_gpu: bool,
 ) -> Iterable[StateObject]:
     """Take a step, with each length that is to be decided; extents are noted as they are now."""
     if not isinstance(step, SplitStep):
         return [step.apply(state)]
     extent = state.stages[step.stage_id].iters[step.iter_id].extent or 0
-    step = replace(step, extent=extent)
+    step, op = replace(step, extent=extent), state.stages[step.stage_id].op
     if step.lengths != (None,) or not isinstance(following, RfactorStep):
         return [step.apply(state)]
     outer = following.iter_id == step.iter_id
-    tried = _PARTS if several == 1 else _FEW if several == 2 else _ONE
-    parts = [n for n in tried if n < extent and n in divisors(extent)]
-    parts = parts[:1] if tried is _ONE else parts
+    plain = on_gpu and not AccessAnalyzer(state.stage_ops).needs_multi_level_tiling(op)
+    parts = _plain_parts(op, extent, several) if plain else _parts(extent, several)
     lengths = [extent // n if outer else n for n in parts]
     return [replace(step, lengths=(length,)).apply(state) for length in lengths]
+
+
+def _parts(extent: int, several: int) -> Sequence[int]:
+    """Return into how many parts one of several reductions is split that is so long."""
+    tried = _PARTS if several == 1 else _FEW if several == 2 else _ONE
+    parts = [n for n in tried if n < extent and n in divisors(extent)]
+    return parts[:1] if tried is _ONE else parts
+
+
+def _plain_parts(op: Operation, extent: int, several: int) -> Sequence[int]:
+    """Return the same of one whose terms are read once: those in the middle where several are."""
+    parts = [n for n in parts_of_sums(op) if extent % n == 0]
+    middle, most = len(parts) // 2, 2 if several == 2 else 1
+    return parts if several == 1 else parts[max(middle + 1 - most, 0) : middle + 1]

@@ -59,10 +59,15 @@ def summed_in_parts(context: SketchContext, state: State, stage_id: int, length:
     new = state.copy()
     outer, _ = new.split(stage_id, longest_reduction(new.stages[stage_id]), [length])
     new.rfactor(stage_id, outer, 0)
-    reader = _reader(context, new, stage_id + 1)
-    if reader is not None:
-        new.compute_at(stage_id + 1, reader, new.stages[reader].iters[-1])
+    attach_to_reader(context, new, stage_id + 1)
     return new
+
+
+def attach_to_reader(context: SketchContext, state: State, stage_id: int) -> None:
+    """Compute a stage where the one stage reads it that does so elementwise, if there is one."""
+    reader = _reader(context, state, stage_id)
+    if reader is not None:
+        state.compute_at(stage_id, reader, state.stages[reader].iters[-1])
 
 
 def longest_reduction(stage: Stage) -> Iterator:

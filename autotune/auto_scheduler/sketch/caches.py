@@ -12,6 +12,7 @@ from autotune.auto_scheduler.sketch.stage_queries import (
     consumers,
     fusible_consumer,
     is_cross_thread_reduced,
+    is_tiled,
     loops_of,
     needs_tiling,
     original_names,
@@ -42,12 +43,13 @@ class CacheRead:
 
 
 def _readers_in_tiles(context: SketchContext, state: State, stage_id: int) -> list[int]:
-    """Returns the stages that read a stage again and again; others read it where it is."""
+    """Returns the stages in tiles that read a stage; others read it where it is."""
     return [
         each
         for each in consumers(context, state, stage_id)
         if reads_directly(context, state, each, stage_id)
         and needs_tiling(context, state, each)
+        and (is_tiled(state.stages[each]) or state.stages[each].attrs.tensor_core)
         and not is_cross_thread_reduced(state, each)
         # Without a loop over a reduction there is none in which tiles would be used again.
         and loops_of(state.stages[each], IterKind.REDUCTION)

@@ -22,6 +22,7 @@ from autotune.auto_scheduler.search.analytical.gpu_stage import (
     STAGE_FEATURES,
     StageEstimate,
 )
+from autotune.auto_scheduler.search.analytical.idle import idle_seconds
 from autotune.auto_scheduler.search.analytical.same_code import (
     PlainSum,
     plain_sums,
@@ -58,8 +59,8 @@ class Numbers:
     Attributes:
         tiled: the tiled stages.
         plain: sums that are not tiled.
-        extra_seconds: what the kernels around the tiled ones take: launches, and tensors between
-            kernels.
+        extra_seconds: what the kernels around the tiled ones take: launches, tensors between
+            kernels, and sums of few threads.
     """
 
     tiled: list[Tiled]
@@ -70,9 +71,8 @@ class Numbers:
     def of(program: Program, device: GpuParameters) -> Numbers:
         """Return those of a program."""
         tiled = tiled_stages(program)
-        return Numbers(
-            tiled, plain_sums(program, tiled), sum(kernels_seconds(program, device).values())
-        )
+        around = sum(kernels_seconds(program, device).values()) + idle_seconds(program, device)
+        return Numbers(tiled, plain_sums(program, tiled), around)
 
 
 class GpuCostModel:

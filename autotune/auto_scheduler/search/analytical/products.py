@@ -16,6 +16,7 @@ from autotune.auto_scheduler.graph.reads import reads_of
 from autotune.auto_scheduler.search.analytical.estimates import Estimates
 from autotune.auto_scheduler.search.analytical.gpu import FEATURES, kernels_seconds
 from autotune.auto_scheduler.search.analytical.gpu_parameters import GpuParameters
+from autotune.auto_scheduler.search.analytical.idle import idle_seconds
 from autotune.auto_scheduler.search.analytical.tiles import hint_column
 from autotune.auto_scheduler.search.space.program import Program, Rows
 from autotune.auto_scheduler.search.space.sampler import ProductLimit, RowLimits
@@ -114,7 +115,7 @@ class ProductCostModel(ABC):
 
 
 def seconds_around(program: Program, device: GpuParameters, roots: Sequence[int]) -> float:
-    """Return the seconds besides the kernels of some stages: launches, tensors between kernels.
+    """Return the seconds besides the kernels of some stages: launches, tensors, other sums.
 
     Args:
         program: whose kernels they are.
@@ -126,7 +127,7 @@ def seconds_around(program: Program, device: GpuParameters, roots: Sequence[int]
     # What a kernel stores is passed on if another one reads it.
     last = len(program.state.stages) - 1
     passed = sum(seconds - device.launch_s for root, seconds in own if root != last)
-    return sum(kernels.values()) + passed
+    return sum(kernels.values()) + passed + idle_seconds(program, device)
 
 
 def _is_copied_singly(copy: Operation, vector: int) -> bool:
