@@ -127,11 +127,13 @@ class Proposer:
             return self._taken(self._drawn(count))
         busy = bool(self._known)  # what was proposed before is being measured
         self._catch_up()
-        pools = self._evolved(self.effort.of_batch(count))
+        drawn, pools = self._evolved(self.effort.of_batch(count))
         parts = [*self._first(pools, count)]
         parts += self._best(self._pools(self._near()), _part(count, self.effort.near), 0.0)
         parts += self._best(pools, _part(count, self.effort.bold), 1.5)
         parts += self._best(pools, count, 0.0)
+        # Where what evolved differs in choices alone.
+        parts += self._best(drawn, count, 0.0)
         each_once = {(at, row.tobytes()): (at, row) for at, row in parts}
         taken = self._taken(list(each_once.values())[:count])
         if busy:
@@ -240,15 +242,15 @@ class Proposer:
             self.model.fit(*known.columns)
         self._learned = count
 
-    def _evolved(self, effort: Effort) -> list[_Pool]:
-        """Draw rows of all programs, and breed the best of them."""
+    def _evolved(self, effort: Effort) -> tuple[list[_Pool], list[_Pool]]:
+        """Draw rows of all programs, and breed the best of them; return both."""
         share = max(64, effort.population // max(len(self.programs), 1))
         others = self._elites(effort.elites) + self._from_similar_tasks()
         rows = [
             np.concatenate([stack.drawn(share * len(stack.members)), known, stack.rows_of(others)])
             for stack, known in zip(self.stacks, self._best_rows, strict=True)
         ]
-        pools = self._pools(rows)
+        drawn = pools = self._pools(rows)
         again = any(map(len, self._best_rows))
         for _ in range(math.ceil(effort.generations / (1 + again))):
             parents = self._survivors(pools, effort.survivors)
@@ -259,7 +261,7 @@ class Proposer:
                 ]
             )
         self._best_rows = self._survivors(pools, effort.survivors)
-        return pools
+        return drawn, pools
 
     def _elites(self, count: int) -> list[tuple[int, Row]]:
         """Return the fastest measured rows, a limited number of each program."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from autotune import te
-from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
+from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy, XGBModel
 from autotune.auto_scheduler.fallback import fallback_schedule
 from autotune.auto_scheduler.search.analytical.several import SeveralCostModel
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
@@ -93,7 +93,7 @@ def task_of(tensors):
 @pytest.mark.parametrize("name", LARGE)
 def test_all_that_is_proposed_fits_the_device(name):
     task = task_of(LARGE[name])
-    proposed = SketchPolicy(task, seed=0).propose(16)
+    proposed = SketchPolicy(task, XGBModel(), seed=0).propose(16)
     assert len(proposed) > 8
     dag = task.compute_dag.init_state.dag
     for each in proposed:
@@ -142,3 +142,19 @@ def test_the_untuned_schedule_of_two_products_has_both_on_tensor_cores():
     kernel = kernel_of_schedule(schedule, list(tensors), target, "gated")
     assert len(kernel.calls) == 2
     assert kernel.source.count("wgmma.mma_async") + kernel.source.count("mma.sync") >= 2
+
+
+def test_a_batch_is_full_where_most_numbers_change_no_estimate():
+    a, w = matrices(a=(512, 1024), w=(1024, 1024))
+    product = dense(a, w, "product")
+    sums = te.compute((512, 1024), lambda i, j: product[i, j] + wide(a[i, j]), "sums")
+    j, k = te.reduce_axis((0, 1024), "j"), te.reduce_axis((0, 1024), "k")
+    mean = te.compute((512,), lambda i: te.sum(sums[i, j], axis=j), "mean")
+    squares = te.compute((512,), lambda i: te.sum(sums[i, k] * sums[i, k], axis=k), "squares")
+    norm = te.compute(
+        (512, 1024),
+        lambda i, j: ((sums[i, j] - mean[i]) * te.rsqrt(squares[i])).astype("float16"),
+        "norm",
+    )
+    proposed = SketchPolicy(task_of([a, w, norm]), XGBModel(), seed=0).propose(16)
+    assert len({each.transform_steps for each in proposed}) == 16

@@ -209,7 +209,7 @@ def test_trials_are_judged_by_what_others_say_before_these_know_them():
 def test_half_of_a_first_batch_is_best_by_estimates_alone():
     """What other workloads say may mislead where none of them has been."""
     search = search_of(plain_conv(64, 14), XGBModel())
-    pools = search._evolved(search.effort)
+    _, pools = search._evolved(search.effort)
     first = search._first(pools, 16)
     estimated = sorted((score for pool in pools for score in pool.estimated), reverse=True)
     own = [search.programs[at].cost_model(row[None]).seconds[0] for at, row in first]
