@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from autotune.codegen.packed import constants_filler, packed_name
+from autotune.emulator.inline_ptx import with_ptx
 from autotune.emulator.precompiled import INCLUDE, header_digest, precompiled
 from autotune.errors import CompileError, KernelError
 from autotune.kernel.entry import c_text, declaration_advice, identifier, is_expression
@@ -31,10 +32,14 @@ _DYNAMIC_SHARED = re.compile(
     r"\bextern\s+(?P<before>[^;{}]*?)\b__shared__\s+(?P<type>[^;{}\[\]]*?)"
     r"\b(?P<name>\w+)\s*\[\s*\]\s*;"
 )
+# Of the words between `__global__` and a kernel's name those that say nothing of clusters.
+_NOT_CLUSTERS = re.compile(r"\b(?:void|static|inline|extern)\b|\"C\"|__attribute__\s*\(\(.*?\)\)")
 _ALIGNMENT = re.compile(r"\b(?:__align__|alignas)\s*\(\s*\w+\s*\)")
 
 
-def emulated(kernel: Kernel, arch: str = "sm_80", checked: bool = True) -> Kernel:
+def emulated(
+    kernel: Kernel, arch: str = "sm_80", checked: bool = True, device_text: bool = False
+) -> Kernel:
     """Return the C++17 kernel for the CPU that does what a CUDA kernel does.
 
     It has the same arguments and workspace; grid, block and shared memory of each call are part
@@ -51,15 +56,20 @@ def emulated(kernel: Kernel, arch: str = "sm_80", checked: bool = True) -> Kerne
         kernel: a CUDA kernel, generated or hand-written.
         arch: what ``__CUDA_ARCH__`` says.
         checked: watch every memory access; about three times slower to run.
+        device_text: leave ``AUTOTUNE_EMULATE`` undefined, so that what runs is the text that runs
+            on a device, inline PTX and all, and none of what stands in for it in the emulator.
 
     Raises:
         KernelError: it is not a CUDA kernel.
     """
-    return emulated_together([kernel], arch, checked)[0]
+    return emulated_together([kernel], arch, checked, device_text)[0]
 
 
 def emulated_together(
-    kernels: Sequence[Kernel], arch: str = "sm_80", checked: bool = True
+    kernels: Sequence[Kernel],
+    arch: str = "sm_80",
+    checked: bool = True,
+    device_text: bool = False,
 ) -> list[Kernel]:
     """Return kernels that share one text, which is compiled once for all of them.
 
@@ -83,7 +93,7 @@ def emulated_together(
         seen |= entries
     flags = [*common_flags(arch, checked)]
     flags += dict.fromkeys(f for k in kernels for f in k.flags if f.startswith(("-D", "-U")))
-    source = "".join(_unit(kernels))
+    source = "".join(_unit(kernels, device_text))
     return [
         replace(
             kernel, language="c", source=source, flags=tuple(flags), calls=tuple(_calls(kernel))
@@ -99,9 +109,11 @@ def common_flags(arch: str = "sm_80", checked: bool = True) -> tuple[str, ...]:
     return ("-w", "-g1", "-fno-strict-aliasing", folder, macro, *(CHECK_FLAGS if checked else ()))
 
 
-def _unit(kernels: Sequence[Kernel]) -> Iterator[str]:
+def _unit(kernels: Sequence[Kernel], device_text: bool) -> Iterator[str]:
     """Yield the parts of the text of some kernels."""
     yield f'// emulator {header_digest()}\n#include "autotune_emulator.h"\n'
+    if device_text:
+        yield "#undef AUTOTUNE_EMULATE\n"
     for i, kernel in enumerate(kernels):
         entries = list(dict.fromkeys(one.entry for one in kernel.calls))
         if len(kernels) > 1:
@@ -114,8 +126,7 @@ def _unit(kernels: Sequence[Kernel]) -> Iterator[str]:
         for one in kernel.calls:
             yield from _signature(kernel, one)
         yield '#line 1 "emulation"\n'
-        for one, before in zip(_calls(kernel), kernel.calls, strict=True):
-            yield _entry(kernel, one, _device(before.entry))
+        yield from _entries(kernel)
         if kernel.constants:
             yield f'extern "C" {{\n{constants_filler(kernel, "static_assert")}}}\n'
         if len(kernels) > 1:
@@ -177,7 +188,19 @@ def _calls(kernel: Kernel) -> Iterator[KernelCall]:
         yield replace(one, entry=f"{name}__{again}" if again else name)
 
 
-def _entry(kernel: Kernel, one: KernelCall, device: str) -> str:
+def _entries(kernel: Kernel) -> Iterator[str]:
+    """Yield the C function of each call; there `__cluster_dims__` is a call, no attribute."""
+    name = "__cluster_dims__"
+    clusters = name in kernel.source
+    if clusters:
+        yield f'#pragma push_macro("{name}")\n#undef {name}\n#define {name} .of\n'
+    for one, before in zip(_calls(kernel), kernel.calls, strict=True):
+        yield _entry(kernel, one, before.entry)
+    if clusters:
+        yield f'#pragma pop_macro("{name}")\n'
+
+
+def _entry(kernel: Kernel, one: KernelCall, before: str) -> str:
     """Return the C function that runs one call: it knows the launch and the arguments."""
     written = {a.name: a.role != "in" for a in kernel.args}
     about = ", ".join(
@@ -186,13 +209,28 @@ def _entry(kernel: Kernel, one: KernelCall, device: str) -> str:
         for a in kernel.parameters(one)
     )
     grid, block = (", ".join(map(str, e)) for e in (one.launch.grid, one.launch.block))
+    device, cluster = _device(before), _cluster(kernel.source, before)
     return (
         f'extern "C" EMULATOR_RAW void {packed_name(one.entry)}(void** args) {{\n'
         f"  static const emulator::Argument about[] = {{{about}}};\n"
         f"  emulator::launch({{args, about, {len(one.args)}, {{{grid}}}, {{{block}}}, "
-        f"{one.launch.shared_bytes}}},\n"
+        f"{one.launch.shared_bytes}{cluster}}},\n"
         f"                   [] {{ emulator::call_kernel({device}); }});\n}}\n"
     )
+
+
+def _cluster(source: str, entry: str) -> str:
+    """Return the shape of a kernel's clusters, as a further item of its launch; none without.
+
+    An attribute with a value cannot be asked for that, so the words before the kernel's name are
+    put where `__cluster_dims__`, in whatever macro, is a call that takes it; see `_entries`.
+    """
+    if "__cluster_dims__" not in source:
+        return ""
+    name = re.escape(entry.partition("<")[0].strip())
+    found = re.findall(rf"\b__global__\b([^;{{}}]*?)\b{name}\s*\(", source)
+    words = (_NOT_CLUSTERS.sub(" ", each).strip() for each in found)
+    return ",\nemulator::Cluster()\n" + "".join(f"{each}\n" for each in words)
 
 
 def _on_host(source: str) -> str:
@@ -207,7 +245,7 @@ def _on_host(source: str) -> str:
             f"*reinterpret_cast<{element} (*)[]>(emulator::dynamic_shared);" + "\n" * lines
         )
 
-    source = _DYNAMIC_SHARED.sub(reference, source)
+    source = _DYNAMIC_SHARED.sub(reference, with_ptx(source))
     # The macro has its own `static`, and no standard attribute may follow that.
     source = re.sub(r"\bstatic\s+__shared__", "__shared__", source)
     return re.sub(r"\b__shared__\s+(alignas\s*\([^()]*\))", r"\1 __shared__", source)
@@ -234,6 +272,7 @@ def compile_emulated(
     timeout_s: float | None = 120.0,
     checked: bool = True,
     optimized: bool = False,
+    device_text: bool = False,
 ) -> Path:
     """Compile CUDA kernels into one shared library that runs them on the CPU; return its path.
 
@@ -245,7 +284,7 @@ def compile_emulated(
         CompileError: there is no compiler, or it refused the text, or took too long.
     """
     several = [kernels] if isinstance(kernels, Kernel) else list(kernels)
-    unit = emulated_together(several, arch, checked)[0]
+    unit = emulated_together(several, arch, checked, device_text)[0]
     text = out.with_suffix(".cpp")
     text.write_text(unit.source, "utf-8")
     names = ", ".join(k.name for k in several[:3]) + (", ..." if len(several) > 3 else "")
@@ -263,12 +302,4 @@ def compile_emulated(
             ) from error
         if done.returncode == 0:
             return out
-    hint = "".join(dict.fromkeys(ptx_hint(k.source) for k in several))
-    raise CompileError(f"emulation of {names}: {command[0]} refused it:\n{done.stderr}{hint}")
-
-
-def ptx_hint(source: str) -> str:
-    """Return advice on inline PTX in a source that was refused; empty if it has none."""
-    if not re.search(r"\b(?:asm|__asm__)\b", source):
-        return ""
-    return "\n[the emulator takes no inline PTX: write another way under #ifdef AUTOTUNE_EMULATE]"
+    raise CompileError(f"emulation of {names}: {command[0]} refused it:\n{done.stderr}")

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from autotune import driver
 from autotune.emulator import run_emulated
 from autotune.errors import CompileError, DeviceError, KernelError
 from autotune.kernel import SourceKernel, arg
@@ -292,16 +291,12 @@ def test_what_the_compiler_says_keeps_the_line_of_the_kernel():
         run("  b[t] = undefined_name;")
 
 
-def test_inline_ptx_is_refused_with_advice():
-    with pytest.raises(CompileError, match="emulator takes no inline PTX: write another way"):
-        run('  asm volatile("bar.sync 0;");\n  b[t] = 1;')
-
-
-def test_building_inline_ptx_for_the_emulator_is_refused_with_the_same_advice():
-    asm = kernel('  asm volatile("mov.u32 %0, %laneid;" : "=r"(*(int*)(b + t)));')
-    source = SourceKernel("entry", asm.source, list(asm.args), grid=1, block=64)
-    with pytest.raises(CompileError, match="emulator takes no inline PTX: write another way"):
-        driver.build(source, target="cuda -emulate")
+def test_inline_ptx_that_is_not_known_is_an_error_with_its_line_and_advice():
+    message = (
+        r"does not know `brev.b32` in inline PTX at entry.cu:4 .*; write another way under #ifdef"
+    )
+    with pytest.raises(DeviceError, match=message):
+        run('  asm volatile("brev.b32 %0, %1;" : "=r"(*(int*)(b + t)) : "r"(t));')
 
 
 def test_only_cuda_is_emulated():

@@ -1,6 +1,6 @@
 // CUDA C++ for a host compiler: generated and hand-written kernels are compiled after this header
-// and run on the CPU, block by block. Not supported: inline PTX, textures, clusters, cooperative
-// launches, and threads that spin on what others write.
+// and run on the CPU, cluster by cluster. Not supported: textures, cooperative launches,
+// and threads that spin on what others write.
 #pragma once
 
 // Declaring the special functions of C++17 (Bessel, zeta, ...), which no device has, takes a third
@@ -22,10 +22,13 @@
 #include "emulator/half_functions.h"
 #include "emulator/fibers.h"
 #include "emulator/state.h"
+#include "emulator/shared_memory.h"
 #include "emulator/checks.h"
 #include "emulator/atomics.h"
 #include "emulator/async.h"
 #include "emulator/mbarriers.h"
 #include "emulator/warp.h"
+#include "emulator/cluster.h"
 #include "emulator/block.h"
 #include "emulator/device.h"
+#include "emulator/ptx_table.h"

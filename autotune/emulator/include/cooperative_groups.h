@@ -1,4 +1,4 @@
-// Cooperative groups: the block, and tiles of up to 32 threads. Grids and clusters are not emulated.
+// Cooperative groups: the cluster, the block, and tiles of up to 32 threads. Grids are not emulated.
 #pragma once
 
 #include "autotune_emulator.h"
@@ -18,6 +18,36 @@ struct thread_block {
 };
 
 static inline thread_block this_thread_block() { return {}; }
+
+struct cluster_group {
+  struct arrival_token {};
+
+  void sync(emulator::Line line = emulator::Line::caller()) const { emulator::cluster_sync(line); }
+  arrival_token barrier_arrive(emulator::Line line = emulator::Line::caller()) const {
+    emulator::cluster_arrive(line);
+    return {};
+  }
+  void barrier_wait(emulator::Line line = emulator::Line::caller()) const { emulator::cluster_wait(line); }
+  void barrier_wait(arrival_token&&, emulator::Line line = emulator::Line::caller()) const {
+    emulator::cluster_wait(line);
+  }
+  static unsigned block_rank() { return emulator::cluster_rank(); }
+  static unsigned num_blocks() { return static_cast<unsigned>(emulator::block_count); }
+  static dim3 dim_blocks() { return emulator::cluster_dims; }
+  static dim3 block_index() {
+    const dim3 dims = emulator::cluster_dims;
+    return {blockIdx.x % dims.x, blockIdx.y % dims.y, blockIdx.z % dims.z};
+  }
+  static unsigned thread_rank() { return block_rank() * thread_block::size() + thread_block::thread_rank(); }
+  static unsigned num_threads() { return num_blocks() * thread_block::size(); }
+  static unsigned size() { return num_threads(); }
+  template <class T>
+  static T* map_shared_rank(T* own, int rank) {
+    return static_cast<T*>(emulator::of_rank(own, static_cast<uint32_t>(rank)));
+  }
+};
+
+static inline cluster_group this_cluster() { return {}; }
 
 template <unsigned Size, class Parent = void>
 struct thread_block_tile {

@@ -9,7 +9,7 @@ namespace emulator {
 struct MatrixScratch {
   double a[1024], b[1024];  // the largest operand is 32 x 16
 };
-static MatrixScratch matrix_scratch[most_threads / 32];
+static MatrixScratch matrix_scratch[most_warps];
 
 // Waits until all lanes have reached the same point of a matrix operation.
 EMULATOR_RAW static void matrix_step(int line) {
@@ -19,8 +19,6 @@ EMULATOR_RAW static void matrix_step(int line) {
 EMULATOR_RAW static MatrixScratch& own_scratch() {
   return matrix_scratch[(current - threads) / 32];
 }
-
-EMULATOR_RAW static int own_lane() { return static_cast<int>(current - threads) & 31; }
 
 }  // namespace emulator
 

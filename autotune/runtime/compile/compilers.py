@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune.codegen.packed import packed_calls
-from autotune.emulator.build import common_flags, emulated, ptx_hint
+from autotune.emulator.build import common_flags, emulated
 from autotune.emulator.precompiled import precompiled
 from autotune.errors import CompileError, CompilerCrashed, CompileTimeout
 from autotune.kernel.comments import FIRST_LINE
@@ -108,12 +108,7 @@ def emulated_recipe(kernel: Kernel, target: Target) -> Recipe:
                 raise
             except CompileError:
                 pass  # it is this compilation's own verdict that counts
-        try:
-            return recipe.compile(folder, timeout_s - (time.monotonic() - started))
-        except CompilerCrashed:
-            raise
-        except CompileError as error:
-            raise CompileError(f"{error}{ptx_hint(kernel.source)}") from error
+        return recipe.compile(folder, timeout_s - (time.monotonic() - started))
 
     return replace(recipe, compile=compile_in)
 

@@ -17,9 +17,9 @@ EMULATOR_OWN void make_copy(const Copy& copy) {
   memset(static_cast<char*>(copy.to) + taken, 0, copy.zeros);
 }
 
-EMULATOR_OWN void issue_copy(void* to, const void* from, size_t bytes, size_t zeros) {
+EMULATOR_OWN void issue_copy_at(void* to, const void* from, size_t bytes, size_t zeros,
+                                uintptr_t caller) {
   Thread& t = *current;
-  uintptr_t caller = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
   Copy copy = {to, from, static_cast<uint32_t>(bytes), static_cast<uint32_t>(zeros), t.copy_group,
                static_cast<uint32_t>(caller - library_base)};
   if (bytes != 4 && bytes != 8 && bytes != 16)
@@ -41,6 +41,10 @@ EMULATOR_OWN void issue_copy(void* to, const void* from, size_t bytes, size_t ze
     memmove(t.copies, t.copies + 1, --t.copy_count * sizeof(Copy));
   }
   t.copies[t.copy_count++] = copy;
+}
+
+EMULATOR_OWN void issue_copy(void* to, const void* from, size_t bytes, size_t zeros) {
+  issue_copy_at(to, from, bytes, zeros, reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
 }
 
 EMULATOR_OWN void wait_copies(uint32_t still_pending) {

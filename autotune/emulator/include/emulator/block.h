@@ -1,5 +1,6 @@
-// The scheduler: runs the blocks of a launch one after another, and the threads of a block as
-// fibers: a thread runs until it waits at a barrier or a warp function, or exits.
+// The scheduler: runs the clusters of a launch one after another, the blocks of a cluster in turns,
+// and the threads of a block as fibers: a thread runs until it waits at a barrier or a warp function,
+// or exits; a block until none of its threads can go on.
 #pragma once
 
 #include <pthread.h>
@@ -23,7 +24,8 @@ EMULATOR_OWN void thread_body() {
   settle();
   drop_copies();
   current->state = State::done;
-  ++done_count;
+  ++active->done;
+  leave_cluster(*current);
   try_perform_all(static_cast<int>(current - threads) / 32);
   emulator_switch(&current->stack_pointer, scheduler_stack);
 }
@@ -61,8 +63,9 @@ EMULATOR_OWN void shuffle_turns() {
 EMULATOR_OWN bool release_barrier() {
   uint32_t count = 0;
   const Thread* first = nullptr;
+  Thread* const own = threads + (active - blocks) * block_stride;
   for (int i = 0; i < thread_count; ++i) {
-    const Thread& t = threads[i];
+    const Thread& t = own[i];
     if (t.state == State::done) continue;
     if (!first) first = &t;
     if (t.line == first->line) continue;
@@ -70,41 +73,77 @@ EMULATOR_OWN bool release_barrier() {
     return false;
   }
   for (int i = 0; i < thread_count; ++i) {
-    if (threads[i].state == State::done) continue;
-    count += threads[i].vote != 0;
-    threads[i].state = State::ready;
+    if (own[i].state == State::done) continue;
+    count += own[i].vote != 0;
+    own[i].state = State::ready;
   }
-  vote_any = count;
-  vote_all = count == static_cast<uint32_t>(waiting_count);
-  waiting_count = 0;
-  ++epoch;
-  memset(warp_epochs, 0, sizeof warp_epochs);
+  active->vote_any = count;
+  active->vote_all = count == static_cast<uint32_t>(active->waiting);
+  active->waiting = 0;
+  epoch = ++last_epoch;
+  const int first_warp = static_cast<int>(own - threads) / 32, warps = block_stride / 32;
+  memset(warp_epochs + first_warp, 0, static_cast<size_t>(warps) * sizeof warp_epochs[0]);
+  if (block_count > 1) order_warps(first_warp, first_warp + warps);
   return true;
 }
 
-EMULATOR_OWN bool run_block() {
-  waiting_count = done_count = mbarrier_count = 0;
-  for (int i = 0; i < thread_count; ++i) {
+EMULATOR_OWN void begin_cluster() {
+  mbarrier_count = 0;
+  for (int i = 0; i < all_threads; ++i) {
     threads[i].stack_pointer = nullptr;
-    threads[i].state = State::ready;
+    threads[i].state = i % block_stride < thread_count ? State::ready : State::done;
     threads[i].copy_count = 0;
     threads[i].copy_group = 0;
+    threads[i].arrived = false;
   }
+  for (int i = 0; i < block_count; ++i) blocks[i].waiting = blocks[i].done = 0, blocks[i].started = false;
+  live_threads = thread_count * block_count;
+  for (Phases& each : named_barriers) each.missing = each.arrivals = 0;
+  cluster_phases = {{}, nullptr, 0, live_threads, live_threads, 0, 0, {}, {}};
+  active = blocks;
   free_all_stacks();
   shuffle_turns();
-  while (done_count < thread_count) {
+}
+
+// Runs the threads of a block until none can go on; returns whether any could.
+EMULATOR_OWN bool run_block() {
+  Thread* const own = threads + (active - blocks) * block_stride;
+  bool any = false;
+  while (active->done < thread_count) {
     bool moved = false;
     for (int i = 0; i < thread_count; ++i) {
-      Thread& t = threads[turn[i]];
+      Thread& t = own[turn[i]];
       if (t.state != State::ready) continue;
       resume(t);
       if (failed) return false;
-      moved = true;
+      moved = any = true;
     }
-    if (waiting_count && waiting_count + done_count == thread_count) {
+    if (active->waiting && active->waiting + active->done == thread_count) {
       if (!release_barrier()) return false;
       if (options.order > 1) shuffle_turns();
-    } else if (!moved && !wait_in_part()) {
+      any = true;
+    } else if (!moved) {
+      break;
+    }
+  }
+  return any;
+}
+
+// Runs the blocks of a cluster in turns: the first to the last, the other way, or in random order.
+EMULATOR_OWN bool run_cluster() {
+  begin_cluster();
+  while (live_threads) {
+    bool moved = false;
+    const uint64_t first = options.order > 1 && block_count > 1 ? next_random() % most_blocks : 0;
+    for (int i = 0; i < block_count; ++i) {
+      const int turns = static_cast<int>(first) + i;
+      const int number = options.order == 1 ? block_count - 1 - i : turns % block_count;
+      if (blocks[number].done == thread_count) continue;
+      activate(blocks[number]);
+      if (run_block()) moved = true;
+      if (failed) return false;
+    }
+    if (!moved && !wait_in_part()) {
       report_standstill();
       return false;
     }
@@ -117,25 +156,29 @@ EMULATOR_OWN void wait_at_barrier(uint32_t vote, int line) {
   Thread& t = *current;
   t.vote = vote, t.line = line;
   t.state = State::at_barrier;
-  ++waiting_count;
+  ++active->waiting;
   emulator_switch(&t.stack_pointer, scheduler_stack);
 }
 
-EMULATOR_OWN void place_block(uint64_t flat) {
-  uint64_t at = flat;
-  blockIdx.x = static_cast<unsigned>(at % gridDim.x), at /= gridDim.x;
-  blockIdx.y = static_cast<unsigned>(at % gridDim.y);
-  blockIdx.z = static_cast<unsigned>(at / gridDim.y);
+// Places the blocks of a cluster; those of the lowest ranks are beside each other along x.
+EMULATOR_OWN void place_blocks(uint64_t cluster) {
+  const dim3 each = cluster_dims;
+  const uint64_t across = gridDim.x / each.x, down = gridDim.y / each.y;
+  const unsigned x = static_cast<unsigned>(cluster % across) * each.x;
+  const unsigned y = static_cast<unsigned>(cluster / across % down) * each.y;
+  const unsigned z = static_cast<unsigned>(cluster / across / down) * each.z;
+  for (unsigned rank = 0; rank < static_cast<unsigned>(block_count); ++rank)
+    blocks[rank].index = {x + rank % each.x, y + rank / each.x % each.y, z + rank / each.x / each.y};
 }
 
 EMULATOR_OWN bool run_grid() {
-  uint64_t blocks = uint64_t{gridDim.x} * gridDim.y * gridDim.z;
-  // A stride without a common divisor visits every block once, in an order that looks random.
+  uint64_t count = uint64_t{gridDim.x} * gridDim.y * gridDim.z / static_cast<uint64_t>(block_count);
+  // A stride without a common divisor visits every cluster once, in an order that looks random.
   uint64_t start = 0, stride = 1;
-  if (options.order == 1) start = blocks - 1, stride = blocks - 1;
+  if (options.order == 1) start = count - 1, stride = count - 1;
   if (options.order > 1) {
-    start = next_random() % blocks;
-    stride = next_random() % blocks;
+    start = next_random() % count;
+    stride = next_random() % count;
     auto common = [](uint64_t a, uint64_t b) {
       while (b) {
         uint64_t rest = a % b;
@@ -143,15 +186,14 @@ EMULATOR_OWN bool run_grid() {
       }
       return a;
     };
-    while (common(stride, blocks) != 1) ++stride;
+    while (common(stride, count) != 1) ++stride;
   }
-  size_t static_bytes = static_end - static_begin, dynamic_bytes = dynamic_end - dynamic_begin;
-  for (uint64_t i = 0, at = start; i < blocks; ++i, at = (at + stride) % blocks) {
-    place_block(at);
-    memset(reinterpret_cast<void*>(static_begin), poison, static_bytes);
-    memset(dynamic_shared, poison, dynamic_bytes);
-    if (options.checked) clear_cells(static_bytes + dynamic_bytes + 64);
-    if (!run_block()) return false;
+  const size_t shared_bytes = static_end - static_begin + dynamic_end - dynamic_begin;
+  for (uint64_t i = 0, at = start; i < count; ++i, at = (at + stride) % count) {
+    place_blocks(at);
+    poison_shared();
+    if (options.checked) clear_cells(shared_bytes + 64);
+    if (!run_cluster()) return false;
   }
   return true;
 }
@@ -163,10 +205,22 @@ EMULATOR_OWN bool place_threads() {
             blockDim.z);
     return false;
   }
-  int i = 0;
-  for (unsigned z = 0; z < blockDim.z; ++z)
-    for (unsigned y = 0; y < blockDim.y; ++y)
-      for (unsigned x = 0; x < blockDim.x; ++x) threads[i++].index = {x, y, z};
+  const dim3 each = cluster_dims;
+  block_count = static_cast<int>(each.x * each.y * each.z);
+  if (block_count < 1 || block_count > most_blocks || gridDim.x % each.x || gridDim.y % each.y ||
+      gridDim.z % each.z) {
+    give_up("a grid of (%u,%u,%u) blocks in clusters of (%u,%u,%u); expected clusters of 1 to %d "
+            "blocks that divide the grid",
+            gridDim.x, gridDim.y, gridDim.z, each.x, each.y, each.z, most_blocks);
+    block_count = 1;
+    return false;
+  }
+  block_stride = (thread_count + 31) / 32 * 32;
+  all_threads = block_stride * block_count, warp_count = all_threads / 32;
+  for (int i = 0; i < all_threads; ++i) {
+    const unsigned flat = static_cast<unsigned>(i % block_stride), row = flat / blockDim.x;
+    threads[i].index = {flat % blockDim.x, row % blockDim.y, row / blockDim.y};
+  }
   return true;
 }
 
@@ -177,12 +231,20 @@ struct Argument {
   bool written;
 };
 
+// What __cluster_dims__ says of a kernel, see keywords.h.
+struct Cluster {
+  dim3 dims;
+
+  Cluster of(unsigned x, unsigned y = 1, unsigned z = 1) const { return {dim3(x, y, z)}; }
+};
+
 struct Request {
   void** args;
   const Argument* about;
   int arg_count;
   dim3 grid, block;
   uint64_t shared_bytes;
+  Cluster cluster;
 };
 
 // An input whose memory is also that of a written argument: the kernel works in place.
@@ -196,7 +258,7 @@ EMULATOR_OWN bool in_place(const Request& request, int input) {
 }
 
 EMULATOR_OWN void prepare(const Request& request, void (*enter)()) {
-  gridDim = request.grid, blockDim = request.block;
+  gridDim = request.grid, blockDim = request.block, cluster_dims = request.cluster.dims;
   random_state = 0x9E3779B97F4A7C15ull * (static_cast<uint64_t>(options.order) + 1);
   enter_kernel = enter, kernel_args = request.args;
   range_count = request.arg_count < most_ranges ? request.arg_count : most_ranges;
@@ -210,7 +272,7 @@ EMULATOR_OWN void prepare(const Request& request, void (*enter)()) {
   dynamic_begin = reinterpret_cast<uintptr_t>(dynamic_shared);
   dynamic_end = dynamic_begin + request.shared_bytes;
   pending.set = fenced = false;
-  launch_epoch = block_epoch = ++epoch;
+  launch_epoch = cluster_epoch = epoch = ++last_epoch;
   watch_ranges();
 }
 
@@ -223,13 +285,16 @@ EMULATOR_OWN void launch(const Request& request, void (*enter)()) {
       give_up("%lu bytes of dynamic shared memory; the emulator has %lu",
               static_cast<unsigned long>(request.shared_bytes),
               static_cast<unsigned long>(most_dynamic_shared));
-    else if (!make_stacks())
-      give_up("no address space for the stacks of a block");
-    else if (place_threads())
-      run_grid();
-    current = nullptr;
+    else if (place_threads()) {
+      if (make_stacks(all_threads) && make_copies())
+        run_grid();
+      else
+        give_up("no memory for the stacks and the shared memory of a cluster");
+    }
+    current = nullptr, active = blocks;
     drop_stacks();
     drop_cells();
+    drop_copies_of_blocks();
   }
   pthread_mutex_unlock(&one_launch);
 }
@@ -262,11 +327,11 @@ static inline void __syncthreads(int line = __builtin_LINE()) {
 }
 static inline int __syncthreads_count(int predicate, int line = __builtin_LINE()) {
   emulator::wait_at_barrier(predicate != 0, line);
-  return static_cast<int>(emulator::vote_any);
+  return static_cast<int>(emulator::active->vote_any);
 }
 static inline int __syncthreads_and(int predicate, int line = __builtin_LINE()) {
   __syncthreads_count(predicate, line);
-  return static_cast<int>(emulator::vote_all);
+  return static_cast<int>(emulator::active->vote_all);
 }
 static inline int __syncthreads_or(int predicate, int line = __builtin_LINE()) {
   return __syncthreads_count(predicate, line) != 0;

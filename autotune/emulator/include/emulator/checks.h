@@ -4,14 +4,15 @@
 
 #include <stdlib.h>
 
-#include "state.h"
+#include "shared_memory.h"
 
 namespace emulator {
 
 // The last accesses to one granule of shared memory, or to one element of an argument. Two accesses
 // of a block are ordered if they are of one thread, with a __syncthreads between them (epoch),
-// within a warp with a __syncwarp (warp epoch), or if the later one's warp waited for an mbarrier at
-// which the other's arrived after it (time). Accesses of two blocks are unordered, unless the
+// within a warp with a __syncwarp (warp epoch), or if the later one's warp waited for an mbarrier or
+// the cluster after the other's arrived there after it (time). Accesses of two blocks of a cluster
+// are ordered by the latter alone. Those of blocks that are not of one are unordered, unless the
 // kernel uses fences or atomics: these checks do not know what it orders by them.
 struct Cell {
   uint32_t write_epoch, read_epoch;
@@ -23,17 +24,19 @@ struct Cell {
   bool has_far_reader;
   bool several_lanes;    // read by two lanes of the warp of `reader` in one warp epoch
   bool atomic;
+  uint16_t away_reader;  // a reader of another block of the cluster
+  uint32_t away_epoch, away_time, away_pc;
 };
 
-EMULATOR_STATE Cell* cells = nullptr;
-EMULATOR_STATE size_t cell_capacity = 0;
+EMULATOR_STATE Cell* cells = nullptr;  // of the block that runs
+EMULATOR_STATE size_t cell_capacity = 0;  // for each block
 EMULATOR_STATE int granule_shift = 2;  // four bytes until something smaller is touched
-EMULATOR_STATE uint32_t epoch = 1;
-EMULATOR_STATE uint32_t block_epoch = 1, launch_epoch = 1;  // the first of this block, of this launch
+EMULATOR_STATE uint32_t epoch = 1, last_epoch = 1;  // of the block that runs; no two have one
+EMULATOR_STATE uint32_t cluster_epoch = 1, launch_epoch = 1;  // the first of each
 EMULATOR_STATE bool fenced = false;
 constexpr size_t most_watched_bytes = 8 << 20;
 constexpr uint16_t another_block = 0xFFFF;
-constexpr int most_warps = most_threads / 32;
+constexpr int most_warps = most_blocks * most_threads / 32;
 EMULATOR_STATE uint16_t warp_epochs[most_warps];
 
 // Vector clocks of warps (Mattern, "Virtual Time and Global States of Distributed Systems", 1989):
@@ -43,6 +46,7 @@ struct Clock {
   uint32_t of[most_warps];
 };
 EMULATOR_STATE Clock clocks[most_warps];
+EMULATOR_STATE int warp_count;  // of the cluster
 EMULATOR_STATE uint32_t seen_of_itself[most_warps];  // of its own time, by waiting
 
 // A write that conflicts with another thread's access is a race only if it changes the value; this
@@ -67,18 +71,28 @@ EMULATOR_OWN void name_place(uintptr_t address, char* text, size_t size) {
                static_cast<unsigned long>(address - ranges[i].begin));
       return;
     }
+  char whose[60] = "";
+  const Place place = place_of(address);
+  if (place.block) address = place.address;
+  if (place.block && place.block != active)
+    snprintf(whose, sizeof whose, " of block (%u,%u,%u)", place.block->index.x,
+             place.block->index.y, place.block->index.z);
   bool dynamic = address >= dynamic_begin && address < dynamic_end;
-  snprintf(text, size, "%sshared memory at byte %lu", dynamic ? "dynamic " : "",
+  snprintf(text, size, "%sshared memory%s at byte %lu", dynamic ? "dynamic " : "", whose,
            static_cast<unsigned long>(address - (dynamic ? dynamic_begin : static_begin)));
 }
 
 EMULATOR_OWN void report_race(uintptr_t address, bool other_wrote, uint16_t other,
                               uint32_t other_pc, bool wrote, uint32_t pc) {
-  char place[200], who[64] = "a thread of another block";
+  char place[200], who[100] = "a thread of another block";
   name_place(address, place, sizeof place);
   if (other != another_block) {
     const uint3& at = threads[other].index;
-    snprintf(who, sizeof who, "thread (%u,%u,%u)", at.x, at.y, at.z);
+    int used = snprintf(who, sizeof who, "thread (%u,%u,%u)", at.x, at.y, at.z);
+    const Block& its = blocks[other / block_stride];
+    if (&its != active)
+      snprintf(who + used, sizeof who - static_cast<size_t>(used), " of block (%u,%u,%u)",
+               its.index.x, its.index.y, its.index.z);
   }
   fail("race on %s: %s %s it at {pc:%x} and " EMULATOR_THREAD
        " %s it at {pc:%x}, with no barrier between",
@@ -118,7 +132,15 @@ EMULATOR_OWN void suspect(uintptr_t address, uint32_t bytes, bool other_wrote,
 
 // Tells whether an access was made by an earlier block of this launch, unordered with this one.
 static inline __attribute__((no_sanitize("thread"))) bool foreign(uint32_t at, bool global) {
-  return global && !fenced && at >= launch_epoch && at < block_epoch;
+  return global && !fenced && at >= launch_epoch && at < cluster_epoch;
+}
+
+// Tells whether no barrier of the block is between an access and one now.
+static inline __attribute__((no_sanitize("thread"))) bool recent(uint32_t at, uint16_t other,
+                                                                 uint16_t own, bool global) {
+  if (at == epoch) return true;
+  return block_count > 1 && at >= cluster_epoch && !(global && fenced) &&
+         other / block_stride != own / block_stride;
 }
 
 EMULATOR_OWN void note_write(Cell& cell, uintptr_t address, uint32_t bytes, uint16_t own,
@@ -126,14 +148,17 @@ EMULATOR_OWN void note_write(Cell& cell, uintptr_t address, uint32_t bytes, uint
   bool clash = !pending.set && !(atomic && cell.atomic);  // with the last write
   if (clash && foreign(cell.write_epoch, global)) {
     suspect(address, bytes, true, another_block, cell.write_pc, pc);
-  } else if (clash && cell.write_epoch == epoch &&
+  } else if (clash && recent(cell.write_epoch, cell.writer, own, global) &&
              unordered(cell.writer, cell.write_warp_epoch, cell.write_time, own)) {
     suspect(address, bytes, true, cell.writer, cell.write_pc, pc);
   } else if (pending.set) {
     // One suspected race at a time is enough: it stops the kernel, or was none.
   } else if (foreign(cell.read_epoch, global)) {
     suspect(address, bytes, false, another_block, cell.read_pc, pc);
-  } else if (cell.read_epoch == epoch) {
+  } else if (block_count > 1 && recent(cell.away_epoch, cell.away_reader, own, global) &&
+             unordered(cell.away_reader, 0xFFFF, cell.away_time, own)) {
+    suspect(address, bytes, false, cell.away_reader, cell.away_pc, pc);
+  } else if (recent(cell.read_epoch, cell.reader, own, global)) {
     bool other_lane = cell.several_lanes && cell.reader / 32 == own / 32 &&
                       cell.read_warp_epoch == warp_epochs[own / 32];
     if (cell.has_far_reader && cell.far_reader / 32 != own / 32 &&
@@ -146,13 +171,18 @@ EMULATOR_OWN void note_write(Cell& cell, uintptr_t address, uint32_t bytes, uint
   cell.write_warp_epoch = warp_epochs[own / 32], cell.write_time = clocks[own / 32].of[own / 32];
 }
 
-EMULATOR_OWN void note_read(Cell& cell, uintptr_t address, uint16_t own, uint32_t pc,
-                            bool global) {
+EMULATOR_OWN void note_read(Cell& cell, uintptr_t address, uint16_t own, uint32_t pc, bool global,
+                            bool away) {
   if (foreign(cell.write_epoch, global))
     report_race(address, true, another_block, cell.write_pc, false, pc);
-  if (cell.write_epoch == epoch &&
+  if (recent(cell.write_epoch, cell.writer, own, global) &&
       unordered(cell.writer, cell.write_warp_epoch, cell.write_time, own))
     report_race(address, true, cell.writer, cell.write_pc, false, pc);
+  if (away) {
+    cell.away_reader = own, cell.away_epoch = epoch, cell.away_pc = pc;
+    cell.away_time = clocks[own / 32].of[own / 32];
+    return;
+  }
   uint16_t warp_epoch = warp_epochs[own / 32];
   if (cell.read_epoch != epoch) {
     cell.read_epoch = epoch;
@@ -170,11 +200,11 @@ EMULATOR_OWN void note_read(Cell& cell, uintptr_t address, uint16_t own, uint32_
 }
 
 EMULATOR_OWN void note_cells(Cell* first, size_t count, uintptr_t address, uint32_t bytes,
-                             Access access, uint32_t pc, bool global) {
+                             Access access, uint32_t pc, bool global, bool away) {
   uint16_t own = static_cast<uint16_t>(current - threads);
   for (size_t i = 0; i < count; ++i) {
     if (access == Access::read)
-      note_read(first[i], address, own, pc, global);
+      note_read(first[i], address, own, pc, global, away);
     else
       note_write(first[i], address, bytes, own, pc, access == Access::atomic, global);
   }
@@ -191,31 +221,39 @@ EMULATOR_OWN void watch_ranges() {
   }
 }
 
-// Resets the checks for a new block; `shared_bytes` counts static and dynamic shared memory.
+// Resets the checks for a new cluster; `shared_bytes` counts static and dynamic shared memory.
 EMULATOR_OWN void clear_cells(size_t shared_bytes) {
   if (shared_bytes > cell_capacity) {
-    free(cells);
-    cells = static_cast<Cell*>(calloc(shared_bytes, sizeof(Cell)));
-    cell_capacity = cells ? shared_bytes : 0;
+    free(blocks[0].cells);
+    const size_t all = shared_bytes * static_cast<size_t>(block_count);
+    blocks[0].cells = static_cast<Cell*>(calloc(all, sizeof(Cell)));
+    cell_capacity = blocks[0].cells ? shared_bytes : 0;
   }
-  block_epoch = ++epoch;
-  memset(warp_epochs, 0, sizeof warp_epochs);
-  memset(clocks, 0, sizeof clocks);
-  memset(seen_of_itself, 0, sizeof seen_of_itself);
-  for (int i = 0; i < most_warps; ++i) clocks[i].of[i] = 1;
+  for (int i = 0; i < block_count; ++i) {
+    blocks[i].cells = blocks[0].cells + cell_capacity * static_cast<size_t>(i);
+    blocks[i].epoch = ++last_epoch;
+  }
+  cells = blocks[0].cells, cluster_epoch = epoch = blocks[0].epoch;
+  for (int i = 0; i < warp_count; ++i) {
+    warp_epochs[i] = 0, seen_of_itself[i] = 0;
+    memset(clocks[i].of, 0, sizeof(uint32_t) * static_cast<size_t>(warp_count));
+    clocks[i].of[i] = 1;
+  }
 }
 
 EMULATOR_OWN void drop_cells() {
   for (int i = 0; i < range_count; ++i) free(ranges[i].cells);
-  free(cells);
-  cells = nullptr, cell_capacity = 0;
+  free(blocks[0].cells);
+  blocks[0].cells = cells = nullptr, cell_capacity = 0;
 }
 
-EMULATOR_OWN void note_shared(uintptr_t address, uint32_t bytes, Access access,
+// `address` is where the object is while its block runs.
+EMULATOR_OWN void note_shared(const Block& block, uintptr_t address, uint32_t bytes, Access access,
                               uint32_t pc) {
   if (granule_shift && (bytes & 3)) {
     granule_shift = 0;  // start again with one cell a byte
-    memset(static_cast<void*>(cells), 0, cell_capacity * sizeof(Cell));
+    memset(static_cast<void*>(blocks[0].cells), 0,
+           cell_capacity * static_cast<size_t>(block_count) * sizeof(Cell));
   }
   bool dynamic = address >= dynamic_begin && address < dynamic_end;
   uintptr_t end = dynamic ? dynamic_end : static_end;
@@ -227,7 +265,12 @@ EMULATOR_OWN void note_shared(uintptr_t address, uint32_t bytes, Access access,
   size_t offset = dynamic ? address - dynamic_begin + (static_end - low + 15 & ~size_t{15})
                           : address - low;
   size_t first = offset >> granule_shift, last = (offset + bytes - 1) >> granule_shift;
-  note_cells(cells + first, last - first + 1, address, bytes, access, pc, false);
+  const bool away = &block != active;
+  if (away)
+    address = reinterpret_cast<uintptr_t>(
+        of_rank(reinterpret_cast<void*>(address), static_cast<uint32_t>(&block - blocks)));
+  note_cells((away ? block.cells : cells) + first, last - first + 1, address, bytes, access, pc,
+             false, away);
 }
 
 [[noreturn]] EMULATOR_OWN void out_of_bounds(uintptr_t address, uint32_t bytes,
@@ -251,14 +294,17 @@ EMULATOR_OWN void check(uintptr_t address, uint32_t bytes, Access access, uintpt
                         bool natural = true) {
   if (!current || !options.checked) return;
   settle();
-  if (address - static_begin < static_end - static_begin ||
-      address - dynamic_begin < dynamic_end - dynamic_begin) {
-    note_shared(address, bytes, access, static_cast<uint32_t>(caller - library_base));
-    return;
-  }
-  uintptr_t stack = reinterpret_cast<uintptr_t>(stacks);
-  if (address - stack < stack_bytes * most_threads) return;
   uint32_t pc = static_cast<uint32_t>(caller - library_base);
+  if (is_own(address)) return note_shared(*active, address, bytes, access, pc);
+  uintptr_t stack = reinterpret_cast<uintptr_t>(stacks);
+  if (address - stack < all_stack_bytes) return;
+  if (block_count > 1) {
+    const Place place = place_of(address);
+    if (place.block) {
+      check_lives(*place.block, pc);
+      return note_shared(*place.block, place.address, bytes, access, pc);
+    }
+  }
   for (int i = 0; i < range_count; ++i) {
     const Range& range = ranges[i];
     if (address < range.begin || address >= range.end) continue;
@@ -275,7 +321,7 @@ EMULATOR_OWN void check(uintptr_t address, uint32_t bytes, Access access, uintpt
     if (range.cells) {
       size_t offset = address - range.begin;
       size_t first = offset / range.item_bytes, last = (offset + bytes - 1) / range.item_bytes;
-      note_cells(range.cells + first, last - first + 1, address, bytes, access, pc, true);
+      note_cells(range.cells + first, last - first + 1, address, bytes, access, pc, true, false);
     }
     return;
   }
@@ -303,7 +349,7 @@ struct Misaligned {
 // registers.
 EMULATOR_OWN void misaligned(const Misaligned* what, uintptr_t address, uintptr_t caller) {
   if (!current || !options.checked) return;
-  if (address - reinterpret_cast<uintptr_t>(stacks) < stack_bytes * most_threads) return;
+  if (address - reinterpret_cast<uintptr_t>(stacks) < all_stack_bytes) return;
   char place[200];
   name_place(address, place, sizeof place);
   fail(EMULATOR_THREAD " accesses %s of type %s at {pc:%x}, which is not aligned to %u bytes",

@@ -1,7 +1,7 @@
 // What is reported of a block none of whose threads can go on.
 #pragma once
 
-#include "warp.h"
+#include "cluster.h"
 
 namespace emulator {
 
@@ -11,17 +11,19 @@ EMULATOR_OWN void describe(const Thread& t, char* text, size_t size) {
   size -= static_cast<size_t>(used);
   if (t.state == State::done) snprintf(rest, size, "has exited");
   else if (t.state == State::at_barrier) snprintf(rest, size, "waits in line %d", t.line);
+  else if (t.state == State::at_cluster) snprintf(rest, size, "waits for its cluster in line %d", t.line);
   else snprintf(rest, size, "waits at %s(0x%08x) in line %d", t.what, t.mask, t.line);
 }
 
 // Reports a deadlock, naming a thread that waits and one that it waits for.
 EMULATOR_OWN void report_divergence() {
   const Thread* waiting = nullptr;
-  for (int i = 0; i < thread_count && !waiting; ++i)
+  for (int i = 0; i < all_threads && !waiting; ++i)
     if (threads[i].state == State::at_barrier || threads[i].state == State::at_warp)
       waiting = &threads[i];
   const Thread* other = nullptr;
-  int first = 0, last = thread_count;
+  const Block& block = blocks[(waiting - threads) / block_stride];
+  int first = static_cast<int>(&block - blocks) * block_stride, last = first + thread_count;
   if (waiting->state == State::at_warp)
     first = static_cast<int>(waiting - threads) & ~31,
     last = first + 32 < last ? first + 32 : last;
@@ -39,8 +41,8 @@ EMULATOR_OWN void report_divergence() {
   describe(*waiting, here, sizeof here);
   if (other) describe(*other, there, sizeof there);
   const char* kind = waiting->state == State::at_warp ? waiting->what : "__syncthreads";
-  give_up("divergent %s in block (%u,%u,%u): %s while %s", kind, blockIdx.x, blockIdx.y,
-          blockIdx.z, here, there);
+  give_up("divergent %s in block (%u,%u,%u): %s while %s", kind, block.index.x, block.index.y,
+          block.index.z, here, there);
 }
 
 // Writes what a phase lacks.
@@ -62,12 +64,14 @@ EMULATOR_OWN void describe_wait(const Thread& t, char* text, size_t size) {
     snprintf(text, size, "exited");
   } else if (t.state == State::at_barrier) {
     snprintf(text, size, "at __syncthreads in line %d", t.line);
+  } else if (t.state == State::at_cluster) {
+    snprintf(text, size, "for the other blocks of its cluster in %s:%d", t.file, t.line);
   } else if (t.state == State::at_warp) {
     snprintf(text, size, "at %s(0x%08x) in line %d", t.what, t.mask, t.line);
   } else {
     const Phases& own = *t.waited;
     char place[100], lack[160];
-    name_place(reinterpret_cast<uintptr_t>(own.at), place, sizeof place);
+    name_place(own.at.address, place, sizeof place);
     describe_lack(own, lack, sizeof lack);
     snprintf(text, size,
              "in %s:%d for phase %u (parity %u) of the mbarrier in %s (initialised in %s:%d), "
@@ -80,34 +84,49 @@ EMULATOR_OWN void describe_wait(const Thread& t, char* text, size_t size) {
 EMULATOR_OWN int name_threads(int first, int last, char* text, size_t size) {
   const char* kind = "thread";
   const bool gone = threads[first].state == State::done;
+  first %= block_stride, last %= block_stride;
   if (first % 32 == 0 && (last % 32 == 31 || last == thread_count - 1))
     kind = "warp", first /= 32, last /= 32;
   if (first == last) return snprintf(text, size, "%s %d %s", kind, first, gone ? "" : "waits ");
   return snprintf(text, size, "%ss %d to %d %s", kind, first, last, gone ? "" : "wait ");
 }
 
-// Reports what all threads wait for.
-EMULATOR_OWN void report_deadlock() {
-  char text[sizeof message - 100], wait[1024], next[1024];
-  size_t used = 0;
-  text[0] = 0;
-  for (int first = 0, i = 1; i <= thread_count; ++i) {
+// Writes what all threads of a block wait for.
+EMULATOR_OWN size_t describe_block(const Block& block, char* text, size_t size) {
+  char wait[1024], next[1024];
+  const int begin = static_cast<int>(&block - blocks) * block_stride, end = begin + thread_count;
+  size_t used = static_cast<size_t>(snprintf(text, size, "block (%u,%u,%u): ", block.index.x,
+                                             block.index.y, block.index.z));
+  for (int first = begin, i = begin + 1; i <= end; ++i) {
     if (i - first == 1) describe_wait(threads[first], wait, sizeof wait);
-    if (i < thread_count) describe_wait(threads[i], next, sizeof next);
-    if (i < thread_count && strcmp(wait, next) == 0) continue;
-    if (used + 1200 > sizeof text) break;
-    used += static_cast<size_t>(snprintf(text + used, sizeof text - used, first ? "; " : ""));
-    used += static_cast<size_t>(name_threads(first, i - 1, text + used, sizeof text - used));
-    used += static_cast<size_t>(snprintf(text + used, sizeof text - used, "%s", wait));
+    if (i < end) describe_wait(threads[i], next, sizeof next);
+    if (i < end && strcmp(wait, next) == 0) continue;
+    if (used + 1200 > size) break;
+    used += static_cast<size_t>(snprintf(text + used, size - used, first > begin ? "; " : ""));
+    used += static_cast<size_t>(name_threads(first, i - 1, text + used, size - used));
+    used += static_cast<size_t>(snprintf(text + used, size - used, "%s", wait));
     first = i;
   }
-  give_up("deadlock in block (%u,%u,%u): %s", blockIdx.x, blockIdx.y, blockIdx.z, text);
+  return used;
 }
 
-// Reports why no thread of the block can go on.
+// Reports what all threads wait for.
+EMULATOR_OWN void report_deadlock() {
+  char text[sizeof message - 100];
+  size_t used = 0;
+  text[0] = 0;
+  for (int i = 0; i < block_count && used + 1400 < sizeof text; ++i) {
+    used += static_cast<size_t>(snprintf(text + used, sizeof text - used, i ? "; " : ""));
+    used += describe_block(blocks[i], text + used, sizeof text - used);
+  }
+  give_up("deadlock in %s", text);
+}
+
+// Reports why no thread of the cluster can go on.
 EMULATOR_OWN void report_standstill() {
-  for (int i = 0; i < thread_count; ++i)
-    if (threads[i].state == State::at_mbarrier) return report_deadlock();
+  for (int i = 0; i < all_threads; ++i)
+    if (threads[i].state == State::at_mbarrier || threads[i].state == State::at_cluster)
+      return report_deadlock();
   report_divergence();
 }
 

@@ -69,12 +69,25 @@ static inline void __threadfence_block() {}
 static inline void __threadfence_system() { emulator::fenced = true; }
 static inline void __nanosleep(unsigned) {}
 static inline long long clock64() { return 0; }
-// Shared addresses are relative to the start of the dynamic part, and aligned as it is.
-static inline size_t __cvta_generic_to_shared(const void* p) {
-  return reinterpret_cast<size_t>(p) - reinterpret_cast<size_t>(emulator::dynamic_shared);
-}
+static inline size_t __cvta_generic_to_shared(const void* p) { return emulator::shared_address(p); }
 static inline void* __cvta_shared_to_generic(size_t address) {
-  return reinterpret_cast<void*>(reinterpret_cast<size_t>(emulator::dynamic_shared) + address);
+  return emulator::generic_address(static_cast<uint32_t>(address));
+}
+static inline size_t __cvta_generic_to_global(const void* p) { return reinterpret_cast<size_t>(p); }
+static inline void* __cvta_global_to_generic(size_t address) { return reinterpret_cast<void*>(address); }
+static inline unsigned __clusterRelativeBlockRank() { return emulator::cluster_rank(); }
+static inline unsigned __clusterSizeInBlocks() { return static_cast<unsigned>(emulator::block_count); }
+static inline void __cluster_barrier_arrive(emulator::Line line = emulator::Line::caller()) {
+  emulator::cluster_arrive(line);
+}
+static inline void __cluster_barrier_arrive_relaxed(emulator::Line line = emulator::Line::caller()) {
+  emulator::cluster_arrive(line);
+}
+static inline void __cluster_barrier_wait(emulator::Line line = emulator::Line::caller()) {
+  emulator::cluster_wait(line);
+}
+static inline void* __cluster_map_shared_rank(const void* p, unsigned rank) {
+  return emulator::of_rank(p, rank);
 }
 #define __builtin_assume(condition) static_cast<void>(0)
 #define CUDART_INF_F __builtin_inff()

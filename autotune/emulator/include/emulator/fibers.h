@@ -77,16 +77,18 @@ extern "C" void emulator_switch(void** save, void* load) __attribute__((visibili
 namespace emulator {
 
 constexpr size_t stack_bytes = 256 * 1024;
-constexpr int most_threads = 1024;
+constexpr int most_threads = 1024;  // of a block
+constexpr int most_blocks = 8;      // of a cluster: more are not portable
 
-// Address space for every stack of a block; pages are touched only as they are used.
+// Address space for every stack of a cluster; pages are touched only as they are used.
 EMULATOR_STATE char* stacks = nullptr;
-EMULATOR_STATE int free_stacks[most_threads];
+EMULATOR_STATE int free_stacks[most_blocks * most_threads];
 EMULATOR_STATE int free_stack_count = 0;
+EMULATOR_STATE size_t all_stack_bytes = 0;
 
-EMULATOR_OWN bool make_stacks() {
-  if (stacks) return true;
-  void* got = mmap(nullptr, stack_bytes * most_threads, PROT_READ | PROT_WRITE,
+EMULATOR_OWN bool make_stacks(int count) {
+  all_stack_bytes = stack_bytes * static_cast<size_t>(count);
+  void* got = mmap(nullptr, all_stack_bytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (got == MAP_FAILED) return false;
   stacks = static_cast<char*>(got);
@@ -94,7 +96,7 @@ EMULATOR_OWN bool make_stacks() {
 }
 
 EMULATOR_OWN void drop_stacks() {
-  if (stacks) munmap(stacks, stack_bytes * most_threads);
+  if (stacks) munmap(stacks, all_stack_bytes);
   stacks = nullptr;
 }
 
@@ -105,8 +107,9 @@ static inline __attribute__((no_sanitize("thread"))) uint64_t& stack_end(int sta
 }
 
 EMULATOR_OWN void free_all_stacks() {
-  free_stack_count = most_threads;
-  for (int i = 0; i < most_threads; ++i) free_stacks[i] = most_threads - 1 - i;
+  const int count = static_cast<int>(all_stack_bytes / stack_bytes);
+  free_stack_count = count;
+  for (int i = 0; i < count; ++i) free_stacks[i] = count - 1 - i;
 }
 
 // Returns the stack pointer of a fiber that starts in `body` when first switched to.

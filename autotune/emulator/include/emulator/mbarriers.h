@@ -14,7 +14,7 @@ constexpr uint32_t mbarrier_mark = 0xBA881E85u;
 // Clocks have times of warps. What happened before the end of a phase is known only once it ends:
 // who waits for one sees nothing of arrivals in the next.
 struct Phases {
-  const void* at;
+  Place at;
   const char* file;  // where it was initialised
   int line;
   int arrivals, missing;
@@ -26,10 +26,14 @@ constexpr int most_mbarriers = 512;
 EMULATOR_STATE Phases mbarriers[most_mbarriers];
 EMULATOR_STATE int mbarrier_count;
 
+// Named barriers of a block (`bar.sync`), of which an arrival is one of a thread.
+constexpr int most_named = 16;
+EMULATOR_STATE Phases named_barriers[most_blocks * most_named];
+
 EMULATOR_OWN int own_warp() { return static_cast<int>(current - threads) / 32; }
 
 EMULATOR_OWN void join(Clock& to, const Clock& from) {
-  for (int i = 0; i < most_warps; ++i)
+  for (int i = 0; i < warp_count; ++i)
     if (from.of[i] > to.of[i]) to.of[i] = from.of[i];
 }
 
@@ -44,27 +48,36 @@ struct Line {
   }
 };
 
+EMULATOR_OWN bool is_at(const Phases& own, const Place& place) {
+  return own.at.block == place.block && own.at.address == place.address;
+}
+
 EMULATOR_OWN void mbarrier_init(void* at, int arrivals, Line line = Line::caller()) {
   settle();
   if (arrivals < 1 || arrivals >= 1 << 20)
     fail(EMULATOR_THREAD " initialises an mbarrier with %d arrivals in %s:%d; expected 1 to %d",
          EMULATOR_WHERE(current), arrivals, line.file, line.number, (1 << 20) - 1);
+  const Place place = place_of(reinterpret_cast<uintptr_t>(at));
   int number = 0;  // that of the one which was here before, if any
-  while (number < mbarrier_count && mbarriers[number].at != at) ++number;
+  while (number < mbarrier_count && !is_at(mbarriers[number], place)) ++number;
   if (number == most_mbarriers)
     fail(EMULATOR_THREAD " initialises an mbarrier in %s:%d after %d others; the emulator has no "
          "more",
          EMULATOR_WHERE(current), line.file, line.number, most_mbarriers);
   if (number == mbarrier_count) ++mbarrier_count;
   *static_cast<Mbarrier*>(at) = {static_cast<uint32_t>(number), mbarrier_mark};
-  mbarriers[number] = {at, line.file, line.number, arrivals, arrivals, 0, 0, {}, {}};
+  mbarriers[number] = {place, line.file, line.number, arrivals, arrivals, 0, 0, {}, {}};
 }
 
 // An mbarrier that was written over is none.
 EMULATOR_OWN Phases& mbarrier_at(const void* at) {
+  const Place place = place_of(reinterpret_cast<uintptr_t>(at));
+  if (place.block && place.block != active)
+    check_lives(*place.block, static_cast<uint32_t>(
+        reinterpret_cast<uintptr_t>(__builtin_return_address(0)) - library_base));
   const Mbarrier& own = *static_cast<const Mbarrier*>(at);
   if (own.mark != mbarrier_mark || own.number >= static_cast<uint32_t>(mbarrier_count) ||
-      mbarriers[own.number].at != at)
+      !is_at(mbarriers[own.number], place))
     fail(EMULATOR_THREAD " uses %p as an mbarrier, which is not initialised",
          EMULATOR_WHERE(current), at);
   return mbarriers[own.number];
@@ -80,6 +93,16 @@ EMULATOR_OWN void acquire(int warp, const Phases& own) {
   join(clocks[warp], own.ended);
 }
 
+// Orders what the warps of a block have done before what each does from now on.
+EMULATOR_OWN void order_warps(int first, int last) {
+  Clock all = {};
+  for (int i = first; i < last; ++i) join(all, clocks[i]);
+  for (int i = first; i < last; ++i) {
+    join(clocks[i], all);
+    ++clocks[i].of[i];
+  }
+}
+
 // Lets those go on that wait for the phase which now ends, if it does.
 EMULATOR_OWN void try_end_phase(Phases& own) {
   if (own.missing || own.bytes) return;
@@ -88,7 +111,7 @@ EMULATOR_OWN void try_end_phase(Phases& own) {
   own.missing = own.arrivals;
   ++own.phase;
   int woken = -1;
-  for (int i = 0; i < thread_count; ++i) {
+  for (int i = 0; i < all_threads; ++i) {
     if (threads[i].state != State::at_mbarrier || threads[i].waited != &own) continue;
     if (i / 32 != woken) acquire(woken = i / 32, own);
     threads[i].state = State::ready;

@@ -17,7 +17,7 @@ static const int warpSize = 32;
 
 namespace emulator {
 
-enum class State : uint8_t { ready, at_barrier, at_warp, at_mbarrier, done };
+enum class State : uint8_t { ready, at_barrier, at_warp, at_mbarrier, at_cluster, done };
 
 struct Copy {  // one asynchronous copy that was issued and not yet waited for
   void* to;
@@ -38,7 +38,7 @@ struct Thread {
   int line;           // of the barrier or warp function it waits in
   uint32_t vote;      // for __syncthreads_count and its kind
   const char* what;   // the warp function it waits in
-  const char* file;      // of the wait for an mbarrier
+  const char* file;      // of the wait for an mbarrier or the cluster
   const Phases* waited;  // that mbarrier
   int operation;
   uint32_t mask;
@@ -48,9 +48,24 @@ struct Thread {
   uint32_t copy_group;  // groups committed so far
   int copy_count;
   Copy* copies;
+  bool arrived;             // at the barrier of the cluster, in `cluster_phase`, and has not waited
+  uint32_t cluster_phase;
 };
 
 struct Cell;
+
+// The blocks of a cluster take turns. Shared memory is that of the one which runs, as addresses of
+// shared objects are constants of the program; that of the others is kept in copies, at addresses
+// that do not change. A block without a cluster is one by itself.
+struct Block {
+  uint3 index;
+  int waiting, done;            // threads at __syncthreads, and those that have exited
+  uint32_t vote_any, vote_all;  // of the last __syncthreads
+  uint32_t epoch;               // while another block runs, see checks.h
+  bool started;
+  Cell* cells;
+  unsigned char* memory;
+};
 
 struct Range {  // one array argument
   const char* name;
@@ -65,11 +80,16 @@ struct Options {
   int checked;  // whether memory accesses are checked
 };
 
-EMULATOR_STATE Thread threads[most_threads];
+EMULATOR_STATE Block blocks[most_blocks];
+EMULATOR_STATE Block* active = blocks;  // the one that runs
+EMULATOR_STATE int block_count = 1;
+EMULATOR_STATE dim3 cluster_dims;
+EMULATOR_STATE size_t copy_bytes, copy_dynamic_bytes;  // of each `memory`, and where static begins
+// Those of a block begin at a multiple of block_stride, which is one of 32; between are none.
+EMULATOR_STATE Thread threads[most_blocks * most_threads];
 EMULATOR_STATE Thread* current = nullptr;
 EMULATOR_STATE void* scheduler_stack = nullptr;
-EMULATOR_STATE int thread_count, waiting_count, done_count;
-EMULATOR_STATE uint32_t vote_any, vote_all;
+EMULATOR_STATE int thread_count, block_stride, all_threads;  // of a block; of the cluster
 EMULATOR_STATE Options options = {0, 1};
 EMULATOR_STATE bool failed = false;
 EMULATOR_STATE char message[8192];

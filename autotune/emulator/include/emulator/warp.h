@@ -14,7 +14,7 @@ enum Operation {
 
 EMULATOR_OWN uint32_t present_lanes(int warp) {
   uint32_t lanes = 0;
-  for (int i = 0; i < 32 && warp * 32 + i < thread_count; ++i)
+  for (int i = 0; i < 32; ++i)
     if (threads[warp * 32 + i].state != State::done) lanes |= 1u << i;
   return lanes;
 }
@@ -94,7 +94,7 @@ EMULATOR_OWN bool try_perform(int warp_index, int lane) {
 
 // After a lane exited: others may have waited for it alone.
 EMULATOR_OWN void try_perform_all(int warp_index) {
-  for (int i = 0; i < 32 && warp_index * 32 + i < thread_count; ++i)
+  for (int i = 0; i < 32; ++i)
     if (threads[warp_index * 32 + i].state == State::at_warp) try_perform(warp_index, i);
 }
 
@@ -102,10 +102,10 @@ EMULATOR_OWN void try_perform_all(int warp_index) {
 // else; returns whether there are any.
 EMULATOR_OWN bool wait_in_part() {
   bool found = false;
-  for (int begin = 0; begin < thread_count; begin += 32) {
+  for (int begin = 0; begin < all_threads; begin += 32) {
     const Thread* first = nullptr;
     uint32_t lanes = 0;
-    for (int i = begin; i < begin + 32 && i < thread_count; ++i) {
+    for (int i = begin; i < begin + 32; ++i) {
       const Thread& t = threads[i];
       if (t.state != State::at_warp || t.operation != mbarrier_phase) continue;
       if (!first) first = &t;
@@ -136,6 +136,9 @@ EMULATOR_OWN uint64_t together(const char* what, int operation, uint32_t mask,
 EMULATOR_OWN void mbarrier_wait(void* at, uint32_t parity, Line line = Line::caller()) {
   settle();
   current->file = line.file, current->waited = &mbarrier_at(at);
+  if (current->waited->at.block != active)
+    fail(EMULATOR_THREAD " waits in %s:%d for an mbarrier of another block of its cluster",
+         EMULATOR_WHERE(current), line.file, line.number);
   together("mbarrier_wait", mbarrier_phase, 0xffffffffu, parity & 1, 0, 32, line.number);
 }
 

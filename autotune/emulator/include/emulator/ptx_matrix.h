@@ -1,0 +1,250 @@
+// Inline PTX of tensor cores: fragments of matrices in registers, mma and wgmma.
+#pragma once
+
+#include "ptx.h"
+
+namespace emulator {
+
+// What a lane gives to the others of its warp: they read it between two arrivals of all.
+struct Given {
+  uint32_t words[8];
+};
+
+struct EMULATOR_HIDDEN WarpExchange {
+  const PtxRun& run;
+
+  EMULATOR_QUIET void meet(const Given* given) const {
+    together(run.now->name, matrix_barrier, 0xffffffffu, reinterpret_cast<uint64_t>(given), 0, 32,
+             run.line.number);
+  }
+  EMULATOR_QUIET const Given& of(int lane) const {
+    const Thread& t = threads[own_warp() * 32 + lane];
+    return *reinterpret_cast<const Given*>(t.value);
+  }
+};
+
+EMULATOR_OWN int own_lane() { return static_cast<int>(current - threads) % 32; }
+
+// Loads or stores 8 x 8 matrices of 16-bit items: lane i passes the address of row i % 8 of matrix
+// i / 8, and holds a word of row i / 4 of each; transposed, two items of a column.
+EMULATOR_OWN char* ptx_row(const PtxRun& run, int at, Access access) {
+  char* const row = static_cast<char*>(generic_address(run.word(at)));
+  if (reinterpret_cast<uintptr_t>(row) % 16)
+    fail(EMULATOR_THREAD " passes a row " EMULATOR_PTX_AT " that is not aligned to 16 bytes",
+         EMULATOR_WHERE(current), EMULATOR_PTX_LINE(run));
+  run.touch(row, 16, access);
+  settle();
+  return row;
+}
+
+EMULATOR_OWN void ptx_load_matrices(PtxRun& run) {
+  const WarpExchange warp = {run};
+  const int count = run.count_of(0), lane = own_lane();
+  Given given = {};
+  if (lane < 8 * count) memcpy(given.words, ptx_row(run, count, Access::read), 16);
+  warp.meet(&given);
+  for (int i = 0; i < count; ++i) {
+    uint32_t word;
+    if (run.has(".trans")) {
+      uint16_t two[2];
+      for (int j = 0; j < 2; ++j)
+        two[j] = reinterpret_cast<const uint16_t*>(warp.of(i * 8 + lane % 4 * 2 + j).words)[lane / 4];
+      memcpy(&word, two, 4);
+    } else {
+      word = warp.of(i * 8 + lane / 4).words[lane % 4];
+    }
+    run.put(i, word);
+  }
+  warp.meet(&given);
+}
+
+EMULATOR_OWN void ptx_store_matrices(PtxRun& run) {
+  const WarpExchange warp = {run};
+  const int count = run.count_of(1), lane = own_lane();
+  Given given = {};
+  for (int i = 0; i < count; ++i) given.words[i] = run.word(1 + i);
+  warp.meet(&given);
+  uint16_t row[8];
+  for (int j = 0; j < 8; ++j) {
+    const int from = run.has(".trans") ? j * 4 + lane % 8 / 2 : lane % 8 * 4 + j / 2;
+    const uint32_t word = lane < 8 * count ? warp.of(from).words[lane / 8] : 0;
+    row[j] = static_cast<uint16_t>(word >> 16 * (run.has(".trans") ? lane % 2 : j % 2));
+  }
+  if (lane < 8 * count) memcpy(ptx_row(run, 0, Access::write), row, 16);
+  warp.meet(&given);
+}
+
+EMULATOR_OWN void ptx_move_matrix(PtxRun& run) {
+  const WarpExchange warp = {run};
+  const int lane = own_lane();
+  Given given = {{run.word(1)}};
+  warp.meet(&given);
+  uint32_t two[2];
+  for (int j = 0; j < 2; ++j)
+    two[j] = warp.of((lane % 4 * 2 + j) * 4 + lane / 8).words[0] >> 16 * (lane / 4 % 2) & 0xffff;
+  warp.meet(&given);
+  run.put(0, two[0] | two[1] << 16);
+}
+
+// Kinds of items, as instructions name them.
+enum class Item : uint8_t { half, bfloat, tf32, signed_byte, unsigned_byte };
+
+struct EMULATOR_HIDDEN Product {
+  Item left, right;
+  int depth;  // items along the reduction, always 32 bytes
+  bool integers;
+
+  // Reads the kinds from the end of a name, where `skipped` follow: ".f16.f16", ".u8.s8".
+  EMULATOR_QUIET static Item kind(const char* name) {
+    if (!strncmp(name, "bf16", 4)) return Item::bfloat;
+    if (!strncmp(name, "f16", 3)) return Item::half;
+    if (!strncmp(name, "tf32", 4)) return Item::tf32;
+    return *name == 's' ? Item::signed_byte : Item::unsigned_byte;
+  }
+  EMULATOR_QUIET static Product of(const char* kinds) {
+    Product made = {kind(kinds), kind(strchr(kinds, '.') + 1), 0, false};
+    made.integers = made.left == Item::signed_byte || made.left == Item::unsigned_byte;
+    made.depth = made.integers ? 32 : made.left == Item::tf32 ? 8 : 16;
+    return made;
+  }
+  EMULATOR_QUIET int item_bytes() const { return 32 / depth; }
+  // The items of a word, as floats or integers.
+  EMULATOR_QUIET static void widen(Item kind, uint32_t word, float* floats, int* integers) {
+    switch (kind) {
+      case Item::half: floats[0] = Binary16::widen(word & 0xffff), floats[1] = Binary16::widen(word >> 16); break;
+      case Item::bfloat: floats[0] = Bfloat16::widen(word & 0xffff), floats[1] = Bfloat16::widen(word >> 16); break;
+      case Item::tf32: floats[0] = bits_float(word & ~0x1fffu); break;
+      default:
+        for (int i = 0; i < 4; ++i) {
+          const uint8_t byte = static_cast<uint8_t>(word >> 8 * i);
+          integers[i] = kind == Item::signed_byte ? static_cast<int8_t>(byte) : byte;
+        }
+    }
+  }
+  // The products of 32 bytes of a row and of a column are added to a sum.
+  EMULATOR_QUIET uint32_t add(uint32_t sum, const uint32_t* row, const uint32_t* column) const {
+    float total = bits_float(sum), a[2], b[2];
+    int count = static_cast<int>(sum), x[4], y[4];
+    for (int i = 0; i < 8; ++i) {
+      widen(left, row[i], a, x), widen(right, column[i], b, y);
+      if (integers) count += x[0] * y[0] + x[1] * y[1] + x[2] * y[2] + x[3] * y[3];
+      else if (left == Item::tf32) total += a[0] * b[0];
+      else total += a[0] * b[0] + a[1] * b[1];
+    }
+    return integers ? static_cast<uint32_t>(count) : float_bits(total);
+  }
+};
+
+// The words of a row of the left fragment: of each half of the reduction one of each of four lanes.
+EMULATOR_OWN void left_row(const WarpExchange& warp, int lane, int half, uint32_t* row) {
+  for (int i = 0; i < 8; ++i) row[i] = warp.of(lane / 4 * 4 + i % 4).words[i / 4 * 2 + half];
+}
+
+// mma.sync.aligned.m16n8k*.row.col: sums in four words, A in four, B in two, sums to begin with.
+EMULATOR_OWN void ptx_mma(PtxRun& run) {
+  const WarpExchange warp = {run};
+  const int lane = own_lane();
+  const char* const kinds = strstr(run.now->name, ".row.col.") + 9;  // after it that of the results
+  const Product product = Product::of(strchr(kinds, '.') + 1);
+  Given given = {};
+  for (int i = 0; i < 6; ++i) given.words[i] = run.word(4 + i);
+  warp.meet(&given);
+  uint32_t sums[4], row[8], column[8];
+  for (int i = 0; i < 4; ++i) {
+    const int across = lane % 4 * 2 + i % 2;
+    left_row(warp, lane, i / 2, row);
+    for (int j = 0; j < 8; ++j) column[j] = warp.of(across * 4 + j % 4).words[4 + j / 4];
+    sums[i] = product.add(run.word(10 + i), row, column);
+  }
+  warp.meet(&given);
+  for (int i = 0; i < 4; ++i) run.put(i, sums[i]);
+}
+
+// An operand of wgmma in shared memory (PTX ISA, "Shared Memory Matrix Layout").
+struct EMULATOR_HIDDEN Described {
+  const PtxRun& run;
+  uint32_t begin, leading, stride;
+  int swizzle;  // 1 for 128 bytes, 2 for 64, 3 for 32, 0 for none
+  bool transposed;
+  uint32_t item_bytes;
+
+  EMULATOR_QUIET static Described of(const PtxRun& run, uint64_t bits, bool transposed, int item_bytes) {
+    Described made = {run, static_cast<uint32_t>(bits & 0x3fff) << 4, static_cast<uint32_t>(bits >> 16 & 0x3fff) << 4,
+                      static_cast<uint32_t>(bits >> 32 & 0x3fff) << 4, static_cast<int>(bits >> 62), transposed,
+                      static_cast<uint32_t>(item_bytes)};
+    if ((bits >> 49 & 7) || (made.swizzle > 1) || (transposed && !made.swizzle))
+      fail(EMULATOR_THREAD " describes an operand " EMULATOR_PTX_AT " as the emulator does not know it: 0x%llx%s",
+           EMULATOR_WHERE(current), EMULATOR_PTX_LINE(run), static_cast<unsigned long long>(bits),
+           transposed ? ", transposed" : "");
+    return made;
+  }
+
+  EMULATOR_QUIET const char* at(uint32_t plain) const {
+    return static_cast<const char*>(generic_address(swizzle ? plain ^ (plain >> 7 & 7) << 4 : plain));
+  }
+
+  // Gathers 32 bytes along the reduction of a row or column.
+  EMULATOR_QUIET void gather(uint32_t across, uint32_t* words) const {
+    if (!transposed) {
+      const uint32_t row = across % 8 * (swizzle ? 128 : 16) + across / 8 * stride;
+      for (uint32_t half = 0; half < 2; ++half) {
+        const char* const from = at(begin + row + half * (swizzle ? 16 : leading));
+        run.touch(from, 16, Access::read);
+        memcpy(words + half * 4, from, 16);
+      }
+      return;
+    }
+    const uint32_t panel = 128 / item_bytes;
+    char* const to = reinterpret_cast<char*>(words);
+    for (uint32_t k = 0; k < 32 / item_bytes; ++k) {
+      const uint32_t plain = begin + k / 8 * stride + k % 8 * 128 + across / panel * leading + across % panel * item_bytes;
+      const char* const from = at(plain);
+      run.touch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(from) & ~uintptr_t{3}), 4, Access::read);
+      memcpy(to + k * item_bytes, from, item_bytes);
+    }
+  }
+};
+
+// All lanes of a warp wait together, which orders what they read before.
+EMULATOR_OWN void ptx_wgmma_wait(PtxRun& run) {
+  together("wgmma.wait_group", warp_barrier, 0xffffffffu, 0, 0, 32, run.line.number);
+}
+
+// A warpgroup multiplies 64 rows; of each 8 columns a thread holds two, in rows 8 apart.
+EMULATOR_OWN void ptx_wgmma(PtxRun& run) {
+  const WarpExchange warp = {run};
+  const int first = static_cast<int>(active - blocks) * block_stride;  // thread of the block
+  const int lane = own_lane(), in_group = (static_cast<int>(current - threads) - first) / 32 % 4;
+  const char* const kinds = strstr(run.now->name, run.has(".s32.") ? ".s32." : ".f32.") + 5;
+  const Product product = Product::of(kinds);
+  const int count = run.count_of(0), left_words = run.count_of(1), left_at = count, right_at = count + left_words;
+  const int columns = atoi(strstr(run.now->name, ".m64n") + 5);
+  // Behind the operands: whether to add, two signs, and of 16-bit floats whether operands are transposed.
+  const bool adds = run.value(right_at + 1) != 0, several = left_words > 1;
+  const int turns = run.now->word_count - (right_at + 4);
+  const bool right_turned = turns > 0 && run.value(right_at + 4 + turns - 1);
+  if (count * 2 != columns || (!product.integers && (run.value(right_at + 2) != 1 || run.value(right_at + 3) != 1)))
+    fail("`%s` " EMULATOR_PTX_AT " has %d sums, or signs: " EMULATOR_THREAD, run.now->name,
+         EMULATOR_PTX_LINE(run), count, EMULATOR_WHERE(current));
+  Given given = {};
+  for (int i = 0; several && i < 4; ++i) given.words[i] = run.word(left_at + i);
+  warp.meet(&given);
+  uint32_t rows[2][8], column[8];
+  for (int half = 0; half < 2; ++half) {
+    if (several) left_row(warp, lane, half, rows[half]);
+    else
+      Described::of(run, run.value(left_at), turns > 1 && run.value(right_at + 4), product.item_bytes())
+          .gather(static_cast<uint32_t>(in_group * 16 + lane / 4 + half * 8), rows[half]);
+  }
+  const Described right = Described::of(run, run.value(right_at), right_turned, product.item_bytes());
+  for (int i = 0; i < count / 2; ++i) {
+    right.gather(static_cast<uint32_t>(i / 2 * 8 + lane % 4 * 2 + i % 2), column);
+    for (int half = 0; half < 2; ++half) {
+      const int at = i / 2 * 4 + half * 2 + i % 2;
+      run.put(at, product.add(adds ? run.word(at) : 0, rows[half], column));
+    }
+  }
+  warp.meet(&given);
+}
+
+}  // namespace emulator
