@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 _ASM = re.compile(r"\b(?:asm|__asm|__asm__)\b\s*(?:volatile\b|__volatile__\b)?\s*\(")
 # An operand, which may also be in a macro: `"=r"(word)`.
@@ -32,7 +33,7 @@ def statements(source: str) -> Iterator[Statement]:
         if found.start() >= end:
             colons, end = _colons(source, found.end())
             cuts = [found.end() - 1, *colons, end]
-            parts = [source[a + 1 : b] for a, b in zip(cuts, cuts[1:], strict=False)]
+            parts = [source[a + 1 : b] for a, b in pairwise(cuts)]
             yield Statement(found.start(), end, tuple(parts))
 
 

@@ -345,8 +345,7 @@ struct Misaligned {
   unsigned char log_alignment, access;
 };
 
-// Local memory is exempt: where a kernel loads a small array as one vector, nvcc keeps it in
-// registers.
+// Local memory is exempt: nvcc keeps a small array that is loaded as one vector in registers.
 EMULATOR_OWN void misaligned(const Misaligned* what, uintptr_t address, uintptr_t caller) {
   if (!current || !options.checked) return;
   if (address - reinterpret_cast<uintptr_t>(stacks) < all_stack_bytes) return;

@@ -1,0 +1,109 @@
+"""Kernels whose blocks form clusters compute in the emulator what their references do.
+
+It runs the text of a device, inline PTX and all, and watches memory: that no block reads what
+another has not written yet, or writes what another still reads, and that none exits too early.
+"""
+
+import numpy as np
+import pytest
+from autotune.templates.convolutions import conv2d_bf16x3, conv2d_cuda
+from autotune.templates.convolutions.conv2d_shape import Conv2d
+from autotune.templates.epilogue import Epilogue
+from autotune.templates.products import (
+    gemm_bf16x3,
+    gemm_cuda,
+    gemm_skinny,
+    gemm_tma,
+    gemm_tma_tiling,
+    gemm_unaligned,
+    gemm_unaligned_form,
+    gemm_wgmma,
+    matvec_across,
+)
+from autotune.templates.products.gemm_shape import Gemm
+
+from tests.templates.emulated import arrays_of, in_the_emulator
+
+REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=0.5)
+GELU = Epilogue(bias=True, activation="gelu")
+TMA = {
+    "warps_m": 4, "warps_n": 1, "frags_m": 1, "frags_n": 8, "chunk": 64, "stages": 2, "split": 1,
+    "band": 2,
+}  # fmt: skip
+EDGES = Gemm(200, 136, 264, "float16", 1, False, True, "", REST)
+FEW = Gemm(200, 136, 264, "float16", 1, False, True, "", GELU)
+
+
+def tma(form, shape=EDGES, **change):
+    return gemm_tma, shape, {**TMA, "wgmma": gemm_tma.Form(*form).knob, **change}
+
+
+def unaligned(form, shape, **change):
+    knob = gemm_unaligned_form.Form(*form).knob
+    return gemm_unaligned, shape, {**TMA, "wgmma": knob, "frags_n": 9, **change}
+
+
+# Families, shapes with edges everywhere, and choices.
+CASES = {
+    "tma-2x1": tma((0, 2), stages=3),
+    "tma-1x2-tn": tma((0, 1, 0, 2), Gemm(136, 200, 136, "bfloat16", 2, True), warps_m=8, band=1),
+    "tma-2x2-crossed": tma((0, 2, 0, 2)),
+    "tma-4x2-whole": tma((0, 4, 0, 2), Gemm(256, 128, 192, "float16"), band=4),
+    "tma-2x4-swapped": tma((0, 2, 1, 4), FEW, frags_n=4),
+    "tma-cooperative": tma((1, 2), warps_m=8),
+    "tma-ping-pong": tma((2, 2), stages=3),
+    "tma-tf32": tma((0, 2), Gemm(136, 72, 68, "tf32", 1, False, True), chunk=32),
+    "tma-split": tma((0, 1, 0, 1, 1), FEW, split=2),
+    "tma-split-2x2": tma((0, 2, 0, 2, 1), FEW, split=2),
+    "tma-split-swapped": tma((0, 2, 1, 1, 1), Gemm(24, 200, 264, "float16"), split=2, frags_n=4),
+    "wgmma": (
+        gemm_wgmma, Gemm(66, 72, 712, "float16", 1, False, True, "", REST), {**TMA, "split": 4},
+    ),
+    "wgmma-tf32": (
+        gemm_wgmma, Gemm(66, 71, 140, "tf32", 1, False, True), {**TMA, "split": 2, "chunk": 32},
+    ),
+    "skinny": (
+        gemm_skinny, Gemm(24, 72, 712, "bfloat16", 2, False, True, "", REST),
+        {**TMA, "wgmma": gemm_skinny.VALUE, "frags_n": 3, "split": 4, "band": 1},
+    ),
+    "unaligned-2x1": unaligned(
+        (0, 2, 1), Gemm(131, 71, 72, "float16", 1, epilogue=REST), warps_m=8, band=1
+    ),
+    "unaligned-1x2": unaligned(
+        (0, 1, 2), Gemm(66, 137, 72, "bfloat16"), warps_m=8, frags_n=10, band=1
+    ),
+    "bf16x3": (
+        gemm_bf16x3, Gemm(70, 74, 140, epilogue=REST),
+        {"tile_n": 80, "chunk": 64, "stages": 2, "in_turn": 1, "split": 2, "band": 1},
+    ),
+    "floats": (
+        gemm_cuda, Gemm(33, 36, 70, "float32", 2, epilogue=REST),
+        {"rows": 8, "cols": 16, "threads_m": 8, "threads_n": 4, "slices": 2, "split": 4,
+         "step": 8, "stages": 3, "cluster": 1, "transposed": 0},
+    ),
+    "matvec": (
+        matvec_across, Gemm(3, 64, 96, epilogue=GELU),
+        {"vec": 1, "across": 64, "along": 1, "ahead": 4, "split": 4},
+    ),
+    "images": (
+        conv2d_cuda, Conv2d(1, 9, 10, 20, 16, 3, 3, (1, 1), (1, 1), True, False),
+        {"channels": 4, "groups": 8, "pixels": 8, "columns": 1, "rows": 7, "slices": 2,
+         "split": 2, "step": 2, "stages": 2, "taps": 0, "cluster": 1},
+    ),
+    "images-bf16x3": (
+        conv2d_bf16x3, Conv2d(1, 9, 10, 128, 16, 3, 3, (1, 1), (1, 1), True, False),
+        {"rows": 5, "chunk": 8, "slices": 1, "split": 2, "stages": 1, "ahead": 2},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_clusters_compute_what_their_reference_does(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(gemm_tma_tiling, "MULTIPROCESSORS", 2)  # some blocks have several tiles
+    family, shape, choice = CASES[name]
+    source = family.kernel(shape, choice)
+    assert "__cluster_dims__" in source.text()
+    arrays = arrays_of(source)
+    got, wanted = in_the_emulator(source, tmp_path, arrays, checked=True, device_text=True)
+    tolerance = 1e-4 if getattr(shape, "dtype", "float32") == "float32" else 2e-2
+    np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=2 * tolerance)
