@@ -40,23 +40,16 @@ def arrays_of(source, make=None):
     return [array_of(a) for a in source.args]
 
 
-def in_the_emulator(
-    source, folder, arrays, checked=False, optimized=False, device_text=False, order=7
-):
+def in_the_emulator(source, folder, arrays, checked=False, optimized=False):
     """Run a kernel of Hopper, and return its result and the right one.
 
     Checks take as long as all else.
     """
     kernel = source.kernel("cuda")
     library = compile_emulated(
-        kernel,
-        folder / "kernel.so",
-        arch="sm_90",
-        checked=checked,
-        optimized=optimized,
-        device_text=device_text,
+        kernel, folder / "kernel.so", arch="sm_90", checked=checked, optimized=optimized
     )
-    EmulatedKernel(library, kernel).run(arrays, order=order, checked=checked)
+    EmulatedKernel(library, kernel).run(arrays, order=7, checked=checked)
     with np.errstate(invalid="ignore"):
         wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
     return arrays[-1].astype(np.float64), wanted

@@ -4,6 +4,8 @@ It runs the text of a device, inline PTX and all, and watches memory: that no bl
 another has not written yet, or writes what another still reads, and that none exits too early.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from autotune.templates.convolutions import conv2d_bf16x3, conv2d_cuda
@@ -22,7 +24,9 @@ from autotune.templates.products import (
 )
 from autotune.templates.products.gemm_shape import Gemm
 
-from tests.templates.emulated import arrays_of, in_the_emulator
+from autotune.emulator import EmulatedKernel, compile_emulated
+from autotune.errors import DeviceError
+from tests.templates.emulated import arrays_of
 
 REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=0.5)
 GELU = Epilogue(bias=True, activation="gelu")
@@ -30,8 +34,8 @@ TMA = {
     "warps_m": 4, "warps_n": 1, "frags_m": 1, "frags_n": 8, "chunk": 64, "stages": 2, "split": 1,
     "band": 2,
 }  # fmt: skip
-EDGES = Gemm(200, 136, 264, "float16", 1, False, True, "", REST)
-FEW = Gemm(200, 136, 264, "float16", 1, False, True, "", GELU)
+EDGES = Gemm(136, 136, 264, "float16", 1, False, True, "", REST)
+FEW = Gemm(136, 136, 264, "float16", 1, False, True, "", GELU)
 
 
 def tma(form, shape=EDGES, **change):
@@ -97,6 +101,15 @@ CASES = {
 }  # fmt: skip
 
 
+def results(kernel, arrays, folder):
+    """Yield what a kernel computes in two orders, of which the first delays what it may."""
+    library = compile_emulated(kernel, folder / "kernel.so", arch="sm_90", device_text=True)
+    for order in (0, 7):
+        given = [np.array(array) for array in arrays]
+        EmulatedKernel(library, kernel).run(given, order)
+        yield given[-1].astype(np.float64)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_clusters_compute_what_their_reference_does(name, tmp_path, monkeypatch):
     monkeypatch.setattr(gemm_tma_tiling, "MULTIPROCESSORS", 2)  # some blocks have several tiles
@@ -104,6 +117,57 @@ def test_clusters_compute_what_their_reference_does(name, tmp_path, monkeypatch)
     source = family.kernel(shape, choice)
     assert "__cluster_dims__" in source.text()
     arrays = arrays_of(source)
-    got, wanted = in_the_emulator(source, tmp_path, arrays, checked=True, device_text=True)
+    wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
     tolerance = 1e-4 if getattr(shape, "dtype", "float32") == "float32" else 2e-2
-    np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=2 * tolerance)
+    for got in results(source.kernel("cuda"), arrays, tmp_path):
+        np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=2 * tolerance)
+
+
+# Parts of kernels, each needed for what blocks or threads do at the same time, what stands there
+# instead, and what is reported.
+MISTAKES = {
+    "no-barrier-at-the-start": (
+        "tma-2x1", "  cluster_arrive();\n  cluster_wait();\n", "", "may not have started",
+    ),
+    "no-barrier-at-the-end": (
+        "skinny", "reads its shared memory.\n  cluster_sync();", "memory.", "which has exited",
+    ),
+    "a-barrier-of-the-block-alone": (
+        "floats", "\n  cluster_sync();\n", "\n  __syncthreads();\n", "may not have started",
+    ),
+    "a-stage-released-to-the-own-block-alone": (
+        "tma-2x1", "to = k_tile < refills ? multicast_peer(lane) :", "to =",
+        "race|deadlock|had all",
+    ),
+    "fewer-bytes-expected-than-sent": (
+        "wgmma", "barrier_arrive_expect_tx(sent, PART_BYTES)",
+        "barrier_arrive_expect_tx(sent, PART_BYTES - 16)", "race on dynamic shared memory",
+    ),
+}  # fmt: skip
+
+
+def with_mistake(name, part, instead):
+    """Return the kernel of a case with a part of it replaced, and its source."""
+    family, shape, choice = CASES[name]
+    source = family.kernel(shape, choice)
+    kernel = source.kernel("cuda")
+    assert part in kernel.source
+    return replace(kernel, source=kernel.source.replace(part, instead)), source
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_reported(name, tmp_path):
+    case, part, instead, message = MISTAKES[name]
+    kernel, source = with_mistake(case, part, instead)
+    with pytest.raises(DeviceError, match=message):
+        list(results(kernel, arrays_of(source), tmp_path))
+
+
+def test_a_stage_that_is_released_while_it_is_multiplied_gives_wrong_results(tmp_path):
+    wait = "    wgmma_wait<1>();\n"
+    kernel, source = with_mistake("wgmma", f"{wait}    if (signals", "    if (signals")
+    arrays = arrays_of(source)
+    wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
+    late, early = results(kernel, arrays, tmp_path)
+    np.testing.assert_allclose(early, wanted, rtol=2e-2, atol=4e-2)
+    assert not np.allclose(late, wanted, rtol=2e-2, atol=4e-2)

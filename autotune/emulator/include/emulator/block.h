@@ -23,6 +23,8 @@ EMULATOR_OWN void thread_body() {
   enter_kernel();
   settle();
   drop_copies();
+  end_deferred(*current, true);
+  settle();
   current->state = State::done;
   ++active->done;
   leave_cluster(*current);
@@ -95,6 +97,7 @@ EMULATOR_OWN void begin_cluster() {
     threads[i].copy_count = 0;
     threads[i].copy_group = 0;
     threads[i].arrived = false;
+    end_deferred(threads[i], false);
   }
   for (int i = 0; i < block_count; ++i) blocks[i].waiting = blocks[i].done = 0, blocks[i].started = false;
   live_threads = thread_count * block_count;

@@ -5,6 +5,9 @@
 
 namespace emulator {
 
+// Ends what a thread that exits has issued, if `complete`, and forgets it; see ptx.h.
+EMULATOR_OWN void end_deferred(Thread& t, bool complete);
+
 EMULATOR_STATE Phases cluster_phases;  // `missing` counts threads that have neither arrived nor exited
 EMULATOR_STATE int live_threads;       // of the cluster
 

@@ -205,13 +205,8 @@ struct EMULATOR_HIDDEN Described {
   }
 };
 
-// All lanes of a warp wait together, which orders what they read before.
-EMULATOR_OWN void ptx_wgmma_wait(PtxRun& run) {
-  together("wgmma.wait_group", warp_barrier, 0xffffffffu, 0, 0, 32, run.line.number);
-}
-
 // A warpgroup multiplies 64 rows; of each 8 columns a thread holds two, in rows 8 apart.
-EMULATOR_OWN void ptx_wgmma(PtxRun& run) {
+EMULATOR_OWN void multiply_tiles(PtxRun& run) {
   const WarpExchange warp = {run};
   const int first = static_cast<int>(active - blocks) * block_stride;  // thread of the block
   const int lane = own_lane(), in_group = (static_cast<int>(current - threads) - first) / 32 % 4;
@@ -245,6 +240,16 @@ EMULATOR_OWN void ptx_wgmma(PtxRun& run) {
     }
   }
   warp.meet(&given);
+}
+
+EMULATOR_OWN void ptx_wgmma(PtxRun& run) {
+  if (!deferred(run, current->products)) multiply_tiles(run);
+}
+EMULATOR_OWN void ptx_wgmma_commit(PtxRun&) { ++current->products.group; }
+// All lanes of a warp wait together, which orders what they read before.
+EMULATOR_OWN void ptx_wgmma_wait(PtxRun& run) {
+  perform_deferred(current->products, run.word(0), multiply_tiles);
+  together("wgmma.wait_group", warp_barrier, 0xffffffffu, 0, 0, 32, run.line.number);
 }
 
 }  // namespace emulator

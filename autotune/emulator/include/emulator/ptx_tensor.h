@@ -146,10 +146,28 @@ EMULATOR_OWN void ptx_tensor_load(PtxRun& run) {
   }
 }
 
-EMULATOR_OWN void ptx_tensor_store(PtxRun& run) {
+EMULATOR_OWN void store_box(PtxRun& run) {
   TensorCopy copy = {run, nullptr, 0, 0, 0, {}, {}, {}};
   copy.read(0, run.now->name[strcspn(run.now->name, "12345")] - '0');
   copy.copy_tile(static_cast<char*>(generic_address(run.word(run.now->word_count - 1))), true);
+}
+
+EMULATOR_OWN void ptx_tensor_store(PtxRun& run) {
+  if (!deferred(run, current->stores)) store_box(run);
+}
+EMULATOR_OWN void ptx_store_commit(PtxRun&) { ++current->stores.group; }
+EMULATOR_OWN void ptx_store_wait(PtxRun& run) {
+  perform_deferred(current->stores, run.word(0), store_box);
+}
+
+// Stores complete when the thread has exited, whether it waited or not; products are of no use then.
+EMULATOR_OWN void end_deferred(Thread& t, bool complete) {
+  if (complete && t.stores.first) {
+    ++t.stores.group;
+    perform_deferred(t.stores, 0, store_box);
+  }
+  drop_deferred(t.products);
+  drop_deferred(t.stores);
 }
 
 }  // namespace emulator

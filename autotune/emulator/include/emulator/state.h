@@ -30,6 +30,15 @@ constexpr int most_copies = 256;
 
 struct Phases;
 
+struct Deferred;
+
+// Instructions of a thread that a device may complete at any time until they are waited for, in the
+// order in which they were issued; see ptx.h.
+struct Queue {
+  Deferred *first, *last;
+  uint32_t group;  // groups committed so far
+};
+
 struct Thread {
   void* stack_pointer;
   uint3 index;
@@ -48,6 +57,7 @@ struct Thread {
   uint32_t copy_group;  // groups committed so far
   int copy_count;
   Copy* copies;
+  Queue products, stores;  // wgmma, and copies of boxes to global memory
   bool arrived;             // at the barrier of the cluster, in `cluster_phase`, and has not waited
   uint32_t cluster_phase;
 };
