@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +27,7 @@ def first_along(
     Raises:
         GraphError: the axis is too long, or has not as many elements.
     """
-    _check(x, axis, origin)
+    _check(x.shape[axis], origin)
     if not 1 <= count <= x.shape[axis]:
         raise GraphError(
             f"{origin}: k must be 1 to {x.shape[axis]}, as many as the axis has, got {count}"
@@ -43,10 +44,10 @@ def first_along(
     return values, where
 
 
-def _check(x: Value, axis: int, origin: str) -> None:
-    if x.shape[axis] > MOST:
+def _check(extent: int, origin: str) -> None:
+    if extent > MOST:
         raise GraphError(
-            f"{origin}: axes of more than {MOST} elements are not compared, got {x.shape[axis]}"
+            f"{origin}: axes of more than {MOST} elements are not compared, got {extent}"
         )
 
 
@@ -134,13 +135,19 @@ REDUCTIONS = ("none", *_REDUCTIONS)
 
 
 def written_along(
-    x: Value, index: Value, updates: Value, axis: int, reduction: str, origin: str
+    x: Value,
+    index: Value,
+    updates: Value,
+    axis: int,
+    reduction: str,
+    origin: str,
+    axes: int = 1,
 ) -> Value:
     """Write updates along an axis to places from the front on, or combine them with what is there.
 
     Updates have the shape of the data but for the axis, and so has the index, whose other extents
-    may be 1. With the reduction ``"none"`` the last of several updates of one place stays; others
-    are those of `REDUCTIONS`.
+    may be 1. With the reduction ``"none"`` the last of several updates of one place stays, and
+    the index may count through several axes; others are those of `REDUCTIONS`.
 
     Raises:
         GraphError: the shapes are others, axes too long, or the reduction is unknown.
@@ -150,8 +157,8 @@ def written_along(
         raise GraphError(
             f"{origin}: reduction must be one of {', '.join(REDUCTIONS)}, got {reduction!r}"
         )
-    shape, count = list(x.shape), index.shape[axis]
-    shape[axis] = count
+    count = index.shape[axis]
+    shape = [*x.shape[:axis], count, *x.shape[axis + axes :]]
     fits = index.type.ndim == len(shape) and all(
         n in (1, m) for n, m in zip(index.shape, shape, strict=True)
     )
@@ -161,21 +168,23 @@ def written_along(
             f"shape of the data, {x.type}, but for the axis {axis}; got indices {index.type} and "
             f"updates {updates.type}"
         )
-    if reduction == "none" and count == 1:
-        return _replaced(x, index, updates, axis, origin)
+    places = run(ops.Cast("int32"), index)
+    if reduction == "none":
+        if count > 1:
+            _check(math.prod(x.shape[axis : axis + axes]), origin)
+            places = _last_of_equals(places, axis, origin)
+        return run(ops.Write(axis, axes), x, places, updates)
     for each in (x, index):
-        _check(each, axis, origin)
+        _check(each.shape[axis], origin)
     # Axes: those before, the places, the updates, those behind.
     rank = x.type.ndim
     own = [x.shape[axis] if i == axis else 1 for i in range(rank + 1)]
-    places = Constant.of(np.arange(x.shape[axis], dtype="int32").reshape(own))
+    here = Constant.of(np.arange(x.shape[axis], dtype="int32").reshape(own))
 
     def apart(value: Value) -> Value:
         return _shaped(value, (*value.shape[:axis], 1, *value.shape[axis:]), origin)
 
-    hit = run(ops.Equal(), apart(run(ops.Cast("int32"), index)), places)
-    if reduction == "none":
-        return _last_written(x, hit, updates, axis, origin)
+    hit = run(ops.Equal(), apart(places), here)
     how = _REDUCTIONS[reduction]
     # Chosen, not multiplied: an update may be infinite.
     full = ops.BroadcastTo((*x.shape[:axis], x.shape[axis], count, *x.shape[axis + 1 :]))
@@ -184,43 +193,19 @@ def written_along(
     return run(how.pair(), x, run(how.whole((axis + 1,)), part))
 
 
-def _replaced(x: Value, index: Value, update: Value, axis: int, origin: str) -> Value:
-    """Return data with one update along an axis; each element depends on itself and on that."""
+def _last_of_equals(index: Value, axis: int, origin: str) -> Value:
+    """Return an index along an axis with -1 in place of all but the last of equal ones."""
     run = partial(apply, origin=origin)
-    own = [x.shape[axis] if i == axis else 1 for i in range(x.type.ndim)]
-    places = Constant.of(np.arange(x.shape[axis], dtype="int32").reshape(own))
-    hit = run(ops.Equal(), run(ops.Cast("int32"), index), places)
-    full = ops.BroadcastTo(x.shape)
-    return run(ops.Where(), run(full, hit), run(full, update), x)
-
-
-def _last_written(x: Value, hit: Value, updates: Value, axis: int, origin: str) -> Value:
-    """Return data with the last of the updates of each place, as ``hit`` says of each of both."""
-    run = partial(apply, origin=origin)
-    rank, count = x.type.ndim, updates.shape[axis]
-    turns = [count if i == axis + 1 else 1 for i in range(rank + 1)]
-    turn = Constant.of(np.arange(1, count + 1, dtype="int32").reshape(turns))
-    last = run(ops.Max((axis + 1,)), run(ops.Multiply(), run(ops.Cast("int32"), hit), turn))
-    last = last if last.shape == x.shape else run(ops.BroadcastTo(x.shape), last)
-    joined = run(ops.Concatenate(axis), x, updates)
-    here = np.arange(x.shape[axis], dtype="int32").reshape(
-        [x.shape[axis] if i == axis else 1 for i in range(rank)]
-    )
-    none = run(ops.Equal(), last, Constant.of(np.int32(0)))
-    behind = run(ops.Add(), last, Constant.of(np.int32(x.shape[axis] - 1)))
-    at = run(ops.Where(), none, run(ops.BroadcastTo(x.shape), Constant.of(here)), behind)
-    return _along(joined, at, axis, origin)
-
-
-def _along(x: Value, at: Value, axis: int, origin: str) -> Value:
-    """Return for each place the element of its line along an axis."""
-    strides = [int(np.prod(x.shape[i + 1 :], dtype="int64")) for i in range(x.type.ndim)]
-    base = np.zeros((1,) * x.type.ndim, "int64")
-    for i, stride in enumerate(strides):
-        if i != axis:
-            base = base + (np.arange(x.shape[i]) * stride).reshape(
-                [-1 if i == j else 1 for j in range(x.type.ndim)]
-            )
-    far = apply(ops.Multiply(), at, Constant.of(np.int32(strides[axis])), origin=origin)
-    places = apply(ops.Add(), far, Constant.of(base.astype("int32")), origin=origin)
-    return apply(ops.Take(0), _shaped(x, (x.type.size,), origin), places, origin=origin)
+    count = index.shape[axis]
+    _check(count, origin)
+    turns = np.arange(count)
+    ones = [1] * (index.type.ndim - axis - 1)
+    later = Constant.of((turns[None, :] > turns[:, None]).reshape(count, count, *ones))
+    # Axes: those before, each index, the others, those behind.
+    before, behind = index.shape[:axis], index.shape[axis + 1 :]
+    own = _shaped(index, (*before, count, 1, *behind), origin)
+    other = _shaped(index, (*before, 1, count, *behind), origin)
+    again = run(ops.LogicalAnd(), run(ops.Equal(), own, other), later)
+    found = run(ops.Max((axis + 1,)), run(ops.Cast("int32"), again))
+    nowhere = run(ops.BroadcastTo(index.shape), Constant.of(np.int32(-1)))
+    return run(ops.Where(), run(ops.Cast("bool"), found), nowhere, index)

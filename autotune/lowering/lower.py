@@ -31,6 +31,7 @@ from autotune.target.backends import of_language, of_threads
 from autotune.te.location import warn_user
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
+from autotune.te.stores import written_shape
 from autotune.te.tensor import PlaceholderOp, Tensor
 from autotune.utils.garbage import collection_paused
 
@@ -209,12 +210,19 @@ class _Lowering:
         return found
 
     def _argument_buffer(self, tensor: Tensor) -> Buffer:
-        extents = [as_extent(self.simplifier.form(as_expr(e))) for e in tensor.shape]
+        whole = written_shape(tensor.op) or tensor.shape
+        extents = [as_extent(self.simplifier.form(as_expr(e))) for e in whole]
         shape = tuple([expr_of(self.simplifier, extent) for extent in extents])
         return Buffer(tensor.name, shape, tensor.dtype)
 
     def _roles(self) -> list[str]:
-        return ["out" if self._is_computed(each) else "in" for each in self.args]
+        return [self._role(each) if self._is_computed(each) else "in" for each in self.args]
+
+    @staticmethod
+    def _role(argument: Tensor | Var) -> str:
+        """Return the role of a result: what is written in part is given."""
+        partly = isinstance(argument, Tensor) and written_shape(argument.op) is not None
+        return "inout" if partly else "out"
 
     def _is_computed(self, argument: Tensor | Var) -> bool:
         place = self._place(argument) if isinstance(argument, Tensor) else None

@@ -21,6 +21,7 @@ from autotune.lowering.extents import Extent, expr_of, repeats, times
 from autotune.lowering.plan import Plan, StagePlan, Thread
 from autotune.te.stage import Stage
 from autotune.te.stage_state import IterAttr
+from autotune.te.stores import as_store
 
 # For each place before a loop, the conditions that stand there.
 Guards = dict[int, list[Expr]]
@@ -123,7 +124,7 @@ class StageNest:
     def _store_values(self) -> Stmt:
         values = [self.nests.flat(value) for value in self.plan.body.values]
         pairs = zip(self.places(), values, strict=True)
-        return seq(*[Store(buffer, (index,), value) for (buffer, index), value in pairs])
+        return seq(*[_stored(buffer, index, value) for (buffer, index), value in pairs])
 
     # Loops and what is attached to them.
 
@@ -274,6 +275,15 @@ class StageNest:
         """Return where one iteration stores each of its values."""
         storages = [self.nests.storages.of(tensor) for tensor in self.plan.stage.op.outputs]
         return [(storage.buffer, self.simplifier.expr(self.at(storage))) for storage in storages]
+
+
+def _stored(buffer: Buffer, index: Expr, value: Expr) -> Stmt:
+    """Return the store of a value: at its place, or at the one that it says itself."""
+    own = as_store(value)
+    if own is None:
+        return Store(buffer, (index,), value)
+    element, place, condition = own
+    return If(condition, Store(buffer, (place,), element))
 
 
 def place_of(condition: Expr, position: Mapping[Var, int], lowest: int) -> int:

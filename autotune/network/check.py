@@ -160,7 +160,8 @@ def _computed(instance: NetworkInstance, step: PlanStep, known: Numbers) -> Iter
     for value, place in zip(step.unit.arguments, step.places, strict=True):
         made = empty(place.shape, place.dtype, instance.device)
         if value in step.unit.function.outputs:
-            made.fill_bytes(0xFF)
+            # Where only updates are stored, all else is compared to the zeros of the reference.
+            made.fill_bytes(0 if step.unit.function.stores_updates else 0xFF)
         else:
             made = array(np.asarray(known[value], place.dtype).reshape(place.shape), made.device)
         arrays.append(made)

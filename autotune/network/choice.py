@@ -12,7 +12,7 @@ from autotune.auto_scheduler import LayoutRewriteOption
 from autotune.errors import AutotuneError
 from autotune.graph import Constant, Node, Operator, Pattern, Value
 from autotune.graph.fuse import FusedFunction
-from autotune.graph.ops import TileLayout
+from autotune.graph.ops import TileLayout, Write
 from autotune.graph.passes import folded
 from autotune.kernel import SourceKernel
 from autotune.network.implementations import FunctionOffer, offers_of
@@ -127,6 +127,9 @@ class Unit:
             if node.op.pattern > Pattern.INJECTIVE:
                 return False
             if follow.isdisjoint(node.inputs):
+                continue
+            if isinstance(node.op, Write) and follow.isdisjoint(node.inputs[1:]):
+                follow.add(node.output)
                 continue
             if node.op.pattern > Pattern.BROADCAST or node.output.shape != value.shape:
                 return False
@@ -271,7 +274,8 @@ def units_of(
 
     def how(function: FusedFunction) -> Choice:
         if function.signature not in chosen:
-            chosen[function.signature] = RULE if function.is_free else choose(function, target)
+            by_rule = function.is_free or function.stores_updates
+            chosen[function.signature] = RULE if by_rule else choose(function, target)
         return chosen[function.signature]
 
     one: dict[FusedFunction, FusedFunction] = {}

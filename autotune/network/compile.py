@@ -69,6 +69,7 @@ def compile_network(
     jobs: int | None = None,
     choose: Chooser | None = None,
     branches: bool = False,
+    over: Mapping[int, int] | None = None,
 ) -> CompiledNetwork:
     """Compile a graph whose parameters are bound.
 
@@ -83,6 +84,9 @@ def compile_network(
         jobs: compilers at work at once; by default one a core.
         choose: says how each function is computed; by default `choose_untuned`.
         branches: whether on a GPU kernels run side by side that do not depend on one another.
+        over: outputs that may be in the memory of an input of their type, by their numbers: a row
+            that is written to a cache is then all that its kernel stores. Such an output is the
+            array that is bound to the input.
 
     A GPU that is there is opened meanwhile, so that the first run need not wait for that.
 
@@ -106,18 +110,33 @@ def compile_network(
         check.function("progress", progress)
     if jobs is not None:
         check.whole("jobs", jobs, least=1)
+    _check_over(graph, over or {})
     chosen = target if isinstance(target, Target) else Target(target)
     how = choose or (choose_untuned if kernel_for is None else by_rule)
     get_ready(device(chosen))
     simpler = simplify_graph(graph, chosen, pipeline, opt_level)
     if environment.frozen():
-        return _frozen(simpler, opt_level, chosen, progress, jobs, bool(branches))
+        return _frozen(simpler, opt_level, chosen, progress, jobs, bool(branches), over)
     named = kernel_for or fallback_kernel
     make = partial(_module, target=chosen, kernel_for=named, known={})
     with EarlyModules(make, jobs or os.cpu_count() or 1) as early:
-        plan = plan_network(simpler, opt_level, chosen, early.watching(how), bool(branches))
+        plan = plan_network(simpler, opt_level, chosen, early.watching(how), bool(branches), over)
         network = compile_plan(plan, chosen, named, progress, jobs, early)
     return replace(network, branches=bool(branches))
+
+
+def _check_over(graph: Graph, over: Mapping[int, int]) -> None:
+    """Refuse outputs in the memory of inputs that do not fit them, or are those of two."""
+    types = [[each.type for each in values] for values in (graph.outputs, graph.inputs)]
+    for output, given in over.items():
+        fits = output in range(len(types[0])) and given in range(len(types[1]))
+        if not fits or types[0][output] != types[1][given]:
+            Check(GraphError, "compile_network").refuse(
+                "over", "numbers of outputs, each with that of an input of its type",
+                f"{output}: {given}",
+            )  # fmt: skip
+    if len(set(over.values())) < len(over):
+        Check(GraphError, "compile_network").refuse("over", "an input for each output", dict(over))
 
 
 def _frozen(
@@ -127,10 +146,11 @@ def _frozen(
     progress: Progress | None,
     jobs: int | None,
     branches: bool,
+    over: Mapping[int, int] | None,
 ) -> CompiledNetwork:
     """Return a network as the lock says."""
     pins = Pins(target)
-    plan = plan_network(graph, opt_level, target, pins.choose, branches)
+    plan = plan_network(graph, opt_level, target, pins.choose, branches, over)
     pins.check_plan(plan)
     network = compile_plan(plan, target, progress=progress, jobs=jobs)
     pins.check_built(plan, network.modules)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from autotune.errors import AutotuneError, GraphError
+from autotune.errors import GraphError
 from autotune.graph import Constant
-from autotune.network.inputs import set_input
+from autotune.network.inputs import lent, set_input
 from autotune.network.plan import ExecutionPlan, MemoryKind, Placement, PlanStep
-from autotune.runtime.arrays.array import NDArray, array, empty, from_dlpack
+from autotune.runtime.arrays.array import NDArray, array, empty
 from autotune.runtime.arrays.memory import Block
 from autotune.runtime.device import Device, device
 from autotune.runtime.evaluator import BenchmarkResult, evaluator_options
@@ -123,7 +123,7 @@ class NetworkInstance:
         allocate = memory.allocate or partial(empty, device=where)
         self._own_inputs = list(memory.inputs or [_zeros(each, where) for each in plan.inputs])
         self.inputs = list(self._own_inputs)
-        self.outputs = list(memory.outputs or [_zeros(each, where) for each in plan.outputs])
+        self.outputs = list(memory.outputs or [self._output(each) for each in plan.outputs])
         self.constants = [_weight(each, where) for each in plan.constants]
         self.arena = allocate((max(plan.memory.bytes, 1),), "uint8")
         self._converted: set[int] = set()
@@ -135,6 +135,12 @@ class NetworkInstance:
         self._workspaces = [each.new_workspaces(memory.allocate) for each in executables]
         steps = [self._step(each) for each in plan.steps]
         self.program: Program = program_of(steps, where, network.branches)
+
+    def _output(self, place: Placement) -> NDArray:
+        """Return the array of an output: one of its own, or that of the input in which it is."""
+        if place.memory is MemoryKind.OUTPUT:
+            return _zeros(place, self.device)
+        return view(self.inputs[place.at], 0, place.shape, place.dtype)
 
     def _step(self, step: PlanStep) -> ProgramStep:
         """Return a step on the arrays that are bound now."""
@@ -175,7 +181,7 @@ class NetworkInstance:
         own = self.inputs[index]
         expected = f"an array {own.shape} {own.dtype} on {self.device}"
         if hasattr(given, "__dlpack__") and not isinstance(given, NDArray):
-            given = _lent(given, expected)
+            given = lent(given, expected)
         check.kind("given", given, NDArray, expected)
         assert isinstance(given, NDArray)
         if (given.shape, given.dtype, given.device) != (own.shape, own.dtype, self.device):
@@ -198,7 +204,8 @@ class NetworkInstance:
                 continue
             same = given.pointer == output.pointer
             over = plan.may_write_over(index, number, same) and not self.network.branches
-            if over or (MemoryKind.OUTPUT, number) not in plan.uses:
+            place = plan.outputs[number]
+            if over or (place.memory, place.at) not in plan.uses:
                 continue
             raise GraphError(
                 f"bind_input: the array is in output {number}, which a run writes while it "
@@ -222,6 +229,9 @@ class NetworkInstance:
             self.wait()
         plan = self.network.plan
         arrays[index] = given
+        for number, place in enumerate(plan.outputs):
+            if MemoryKind.INPUT is memory is place.memory and place.at == index:
+                self.outputs[number] = self._output(place)
         self._copies = [tuple(map(self._array, pair)) for pair in plan.copies]
         users = plan.uses.get((memory, index), ())
         self.program.rebind({number: self._moved(number, memory, index) for number in users})
@@ -362,14 +372,6 @@ class NetworkInstance:
         if where is not None and where != self.device:
             check.refuse("dev", f"{self.device}, where the network runs", where)
         return partial(self.time, evaluator_options(*numbers, **named))
-
-
-def _lent(tensor: object, expected: str) -> NDArray:
-    """Return a tensor of another library as an array of ours, in its memory."""
-    try:
-        return from_dlpack(tensor)
-    except (AutotuneError, BufferError, TypeError, ValueError) as error:
-        raise GraphError(f"bind_input: expected {expected}: {error}") from error
 
 
 def _zeros(place: Placement, where: Device) -> NDArray:

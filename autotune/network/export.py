@@ -144,6 +144,7 @@ def _check(plan: ExecutionPlan, kernels: Sequence[Kernel]) -> None:
     for place in (
         *[p for s in plan.steps for p in s.places],
         *[p for c in plan.copies for p in c],
+        *plan.outputs,
     ):
         if place.memory is MemoryKind.ARENA:
             fits = 0 <= place.at <= plan.memory.bytes - place.bytes

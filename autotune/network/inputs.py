@@ -7,9 +7,9 @@ import logging
 import ml_dtypes
 import numpy as np
 
-from autotune.errors import GraphError, KernelError
+from autotune.errors import AutotuneError, GraphError, KernelError
 from autotune.graph import Array
-from autotune.runtime.arrays.array import NDArray, numpy_dtype
+from autotune.runtime.arrays.array import NDArray, from_dlpack, numpy_dtype
 
 _log = logging.getLogger("autotune")
 # Kinds of elements, from those with the fewest values on.
@@ -76,3 +76,11 @@ def _convert(name: str, values: Array, wanted: np.dtype[np.generic]) -> Array:
         f"input {name!r}: values must be {loss}; got dtype {values.dtype} (convert them with "
         f"astype({str(wanted)!r}) where that is meant)"
     )
+
+
+def lent(tensor: object, expected: str) -> NDArray:
+    """Return a tensor of another library as an array of ours, in its memory."""
+    try:
+        return from_dlpack(tensor)
+    except (AutotuneError, BufferError, TypeError, ValueError) as error:
+        raise GraphError(f"bind_input: expected {expected}: {error}") from error

@@ -20,6 +20,7 @@ from autotune.network.memory import (
     plan_memory,
     root_and_offset,
 )
+from autotune.network.write_over import WritesOver, write_over
 from autotune.target import Target
 
 # Where functions run side by side: of so many in a row none takes memory that another reads.
@@ -83,7 +84,8 @@ class ExecutionPlan:
     Attributes:
         kernels: one unit for each kernel that is needed; none where the plan comes from a file.
         steps: calls of these, in order.
-        inputs, outputs: places of the network's inputs and outputs.
+        inputs, outputs: places of the network's inputs and outputs; an output may be in the memory
+            of an input.
         input_names: names of the inputs.
         copies: (from, to) of outputs that no kernel writes, such as an input that is returned.
         constants: what weights are read.
@@ -120,7 +122,10 @@ class ExecutionPlan:
             given, output: their numbers.
             same: whether both begin at the same place.
         """
-        ends = (MemoryKind.INPUT, given), (MemoryKind.OUTPUT, output)
+        place = self.outputs[output]
+        ends = (MemoryKind.INPUT, given), (place.memory, place.at)
+        if ends[0] == ends[1]:
+            return True
         if any((place.memory, place.at) in ends for pair in self.copies for place in pair):
             return False
         reads, writes = (self.uses.get(end, ()) for end in ends)
@@ -138,6 +143,7 @@ def plan_network(
     target: Target | str = "c",
     choose: Chooser = by_rule,
     branches: bool = False,
+    over: Mapping[int, int] | None = None,
 ) -> ExecutionPlan:
     """Fuse a graph that has been through its passes, and lay it out in memory.
 
@@ -147,25 +153,39 @@ def plan_network(
         target: what for.
         choose: says how each function is computed.
         branches: whether functions are to run side by side.
+        over: outputs that may be in the memory of an input, with its number. Where that saves a
+            kernel from going through all of it, they are; not where functions run side by side.
     """
     functions = partition(graph, opt_level)
-    joint = joint_functions(graph, functions) if opt_level > 0 else []
-    units = units_of(functions, Target(target), choose, joint=joint)
-    return plan_units(graph, units, branches)
+    written = write_over(graph, functions, {} if branches else over or {})
+    joint = joint_functions(graph, written.functions) if opt_level > 0 else []
+    units = units_of(written.functions, Target(target), choose, joint=joint)
+    return plan_units(graph, units, branches, written)
 
 
-def plan_units(graph: Graph, units: Sequence[Unit], branches: bool = False) -> ExecutionPlan:
+def plan_units(
+    graph: Graph,
+    units: Sequence[Unit],
+    branches: bool = False,
+    written: WritesOver | None = None,
+) -> ExecutionPlan:
     """Lay out in memory what computes a graph, in the order of running."""
+    placed = written.placed if written is not None else {}
+    over = written.outputs if written is not None else {}
     constants = _constants(graph, units)
     functions = [unit.function for unit in units]
     outside: dict[Value, tuple[MemoryKind, int]] = {
         v: (MemoryKind.INPUT, i) for i, v in enumerate(graph.inputs)
     }
     outside |= {v: (MemoryKind.CONSTANT, i) for i, v in enumerate(constants)}
+    outside |= {v: (MemoryKind.INPUT, i) for v, i in placed.items()}
     free = {f.outputs[0]: (f.inputs[0], 0) for f in functions if f.is_free}
     outputs, copies = [], []
     for i, value in enumerate(graph.outputs):
         root = memory_root(value, free)
+        if i in over:
+            outputs.append(Placement(MemoryKind.INPUT, over[i], value.shape, value.dtype))
+            continue
         place = Placement(MemoryKind.OUTPUT, i, value.shape, value.dtype)
         outputs.append(place)
         if root in outside:

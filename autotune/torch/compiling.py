@@ -58,25 +58,35 @@ class Compiling:
             Check(KernelError, "torch.compile(backend='autotune')").one_of("option", name, _NAMES)
         return Compiling(**given)
 
-    def compile(self, graph: Graph, where: Device) -> CompiledNetwork:
-        """Compile a graph for a device; tune it first where that is asked for."""
+    def compile(
+        self, graph: Graph, over: Mapping[int, int] | None = None, *, where: Device
+    ) -> CompiledNetwork:
+        """Compile a graph for a device; tune it first where that is asked for.
+
+        Args:
+            graph: the graph.
+            over: outputs that may be in the memory of an input; see `compile_network`.
+            where: the device.
+        """
         target = where.target
         if self.tune and self.log is not None:
-            return tune_network(
+            made = tune_network(
                 graph, None, target, budget_s=self.tune, log=self.log, on_round=None
             )
+            if not over:
+                return made
         if self.log is None:
-            return compile_network(graph, target)
+            return compile_network(graph, target, over=over)
         if not os.path.exists(self.log):
             logger.warning(
                 "autotune.torch: there is no log %s; the model runs untuned. Check the path, or "
                 "give tune= seconds to tune it into that log", self.log,
             )  # fmt: skip
-            return compile_network(graph, target)
+            return compile_network(graph, target, over=over)
         history = History(self.log)
         return compile_network(
             graph, target, history.pipeline(graph, target), choose=history.choose,
-            branches=history.branches(graph, target),
+            branches=history.branches(graph, target), over=over,
         )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ class TensorNetwork:
 
     Args:
         program: what it computes.
-        compile_graph: compiles the graph; called again when parameters have changed.
+        compile_graph: compiles the graph, of which some outputs may be in the memory of inputs.
         where: the device.
 
     Attributes:
@@ -41,19 +41,24 @@ class TensorNetwork:
     def __init__(
         self,
         program: TorchProgram,
-        compile_graph: Callable[[Graph], CompiledNetwork],
+        compile_graph: Callable[[Graph, Mapping[int, int]], CompiledNetwork],
         where: Device,
     ) -> None:
         self.program = program
         self._versions = Versions(watched(program.tensors))  # before they are read
-        self.network = compile_graph(computed_part(program))
+        # Of each tensor among the model's inputs: its number in the graph, and its shape.
+        taken = [i for i, each in enumerate(program.inputs) if each is not None]
+        self._place = {number: i for i, number in enumerate(taken)}
+        # Places of inputs that are written; of those that kernels write, with their outputs.
+        self._written = [self._place[i] for i in written_inputs(program.writes)]
+        may = self._may_write_over()
+        self.network = compile_graph(computed_part(program), {k: i for i, k in may.items()})
+        plan, alone = self.network.plan, not self.network.branches
+        self._over = {i: k for i, k in may.items() if alone and plan.may_write_over(i, k)}
         self._torch = pytorch = torch()
         self._where = where
         self._lock = threading.Lock()
         self._instance = self.network.instance(where)
-        # Of each tensor among the model's inputs: its number in the graph, and its shape.
-        taken = [i for i, each in enumerate(program.inputs) if each is not None]
-        self._place = {number: i for i, number in enumerate(taken)}
         every = [each for each in program.inputs if each is not None]
         self._numbers = {each: i for i, each in enumerate(every)}
         self._types = [each.type for each in every]
@@ -64,9 +69,6 @@ class TensorNetwork:
             for value in _outputs(program)
             if isinstance(value, Constant)
         }
-        # Places of inputs that are written; of those that kernels write, with their outputs.
-        self._written = [self._place[i] for i in written_inputs(program.writes)]
-        self._over = self._written_over()
         self._results = self._plan_results(map(pytorch.from_dlpack, self._instance.outputs))
         # The stream of the last run, and its handle.
         self._stream: Any = None
@@ -202,10 +204,8 @@ class TensorNetwork:
 
     # ---- results
 
-    def _written_over(self) -> dict[int, int]:
-        """Return the inputs whose new numbers kernels write in their place, with the outputs."""
-        if self.network.branches:
-            return {}
+    def _may_write_over(self) -> dict[int, int]:
+        """Return the inputs whose new numbers may be in their place, with the outputs."""
         outputs, every = computed(self.program), self.program.graph.outputs
         kept = [each.number for each in self.program.results if each.alias is None]
         used = [*every[: len(self._written)], *(every[i] for i in kept if i is not None)]
@@ -213,9 +213,7 @@ class TensorNetwork:
         for place, value in zip(self._written, used, strict=False):
             alone = used.count(value) == 1 and self.program.graph.inputs[place] not in used
             if alone and value in outputs:
-                output = outputs.index(value)
-                if self.network.plan.may_write_over(place, output):
-                    found[place] = output
+                found[place] = outputs.index(value)
         return found
 
     def _made(

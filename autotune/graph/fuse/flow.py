@@ -78,6 +78,8 @@ class _Flow:
         else:
             for value, source in zip(node.inputs, sources, strict=True):
                 source.readers.append((vertex, _edge(node, value)))
+        if isinstance(node.op, ops.Write) and _writes(sources[0]):
+            sources[0].escapes = True  # each may be in the place of what it writes to
         if len(node.outputs) == 1:
             self.known[node.outputs[0]] = vertex
             return
@@ -85,6 +87,10 @@ class _Flow:
             field_vertex = self._add(Vertex(Pattern.INJECTIVE))
             vertex.readers.append((field_vertex, Pattern.INJECTIVE))
             self.known[value] = field_vertex
+
+
+def _writes(vertex: Vertex) -> bool:
+    return vertex.node is not None and isinstance(vertex.node.op, ops.Write)
 
 
 def _edge(node: Node, value: Value) -> Pattern:

@@ -19,6 +19,7 @@ from autotune.graph.types import TensorType
 from autotune.graph.value import Constant, Node, Result, Value, Variable
 from autotune.graph.verify import check_computable
 from autotune.te.location import without_line
+from autotune.te.stores import written_shape
 from autotune.te.tensor import ComputeOp, Tensor
 
 # TVM cuts names of functions here, and adds a hash.
@@ -63,6 +64,11 @@ class FusedFunction:
         """Whether it only gives its input another shape, which needs no kernel."""
         single = len(self.graph.inputs) == 1
         return single and all(isinstance(n.op, _MOVES_NOTHING) for n in self.graph.nodes)
+
+    @property
+    def stores_updates(self) -> bool:
+        """Whether its result is in memory of which it writes a part."""
+        return any(isinstance(node.op, ops.WriteOver) for node in self.graph.nodes)
 
     @property
     def joins(self) -> bool:
@@ -144,7 +150,10 @@ def _computed(node: Node, inputs: Sequence[Any]) -> Tensor | Sequence[Tensor]:
 def _check_types(node: Node, results: Sequence[object]) -> None:
     """Refuse what a kernel would write in another type than the one that memory is planned for."""
     for result, value in zip(results, node.outputs, strict=True):
-        if isinstance(result, Tensor) and TensorType.of(result) != value.type:
+        if not isinstance(result, Tensor):
+            continue
+        whole = written_shape(result.op) or TensorType.of(result).shape
+        if TensorType(whole, result.dtype) != value.type:
             raise GraphError(
                 f"{node.origin}: {node.op.name} has no kernel that gives {value.type}: its "
                 f"tensor expression gives {TensorType.of(result)}; cast its inputs first"

@@ -103,6 +103,7 @@ from autotune.graph.ops.shape import (
     Transpose,
 )
 from autotune.graph.ops.winograd import WinogradConv2d, WinogradWeight
+from autotune.graph.ops.write import Write, WriteOver
 
 __all__ = [
     "Abs",
@@ -231,4 +232,6 @@ __all__ = [
     "Where",
     "WinogradConv2d",
     "WinogradWeight",
+    "Write",
+    "WriteOver",
 ]

@@ -123,17 +123,17 @@ def written(
     extents = [x.shape[axis] for axis in axes]
     shape = np.broadcast_shapes(*[each.shape for _, each in given])
     before, behind = x.shape[:first], x.shape[first + len(axes) :]
-    whole, count = math.prod(extents), math.prod(shape)
+    count = math.prod(shape)
     wide = call.expand(call.cast(values, x.dtype), (*before, *shape, *behind))
     places = call.expand(_joined(call, [each for _, each in given], extents), shape)
-    places = _from_the_front(call, places, whole)
+    places = _from_the_front(call, places, math.prod(extents))
+    index = call.reshape(places, (*[1] * first, count, *[1] * len(behind)))
+    updates = call.reshape(wide, (*before, count, *behind))
+    if not accumulate:
+        return written_along(x, index, updates, first, "none", call.origin, len(axes))
     # All axes of indices are one.
-    result = written_along(
-        call.reshape(x, (*before, whole, *behind)),
-        call.reshape(places, (*[1] * first, count, *[1] * len(behind))),
-        call.reshape(wide, (*before, count, *behind)),
-        first, "add" if accumulate else "none", call.origin,
-    )  # fmt: skip
+    flat = call.reshape(x, (*before, math.prod(extents), *behind))
+    result = written_along(flat, index, updates, first, "add", call.origin)
     return call.reshape(result, x.shape)
 
 
