@@ -69,7 +69,13 @@ class TensorNetwork:
             for value in _outputs(program)
             if isinstance(value, Constant)
         }
-        self._results = self._plan_results(map(pytorch.from_dlpack, self._instance.outputs))
+        # Of results that share memory: the place, the number of that memory, and the view.
+        count = len(self._written)
+        self._within = [
+            (count + i, int(each.within.source), each.within)
+            for i, each in enumerate(program.results) if each.within is not None
+        ]  # fmt: skip
+        self._plan = self._plan_results(map(pytorch.from_dlpack, self._instance.outputs))
         # The stream of the last run, and its handle.
         self._stream: Any = None
         self._handle = -1
@@ -109,7 +115,7 @@ class TensorNetwork:
             self._instance.start(stream)
             if not self._over and self._versions.changed:
                 return None
-            return self._made(inputs, self._results, copies)
+            return self._made(inputs, self._plan, copies)
 
     def _follow(self, handle: int) -> None:
         """Let torch's current stream wait for what was queued by earlier calls on another one."""
@@ -207,8 +213,15 @@ class TensorNetwork:
     def _may_write_over(self) -> dict[int, int]:
         """Return the inputs whose new numbers may be in their place, with the outputs."""
         outputs, every = computed(self.program), self.program.graph.outputs
-        kept = [each.number for each in self.program.results if each.alias is None]
-        used = [*every[: len(self._written)], *(every[i] for i in kept if i is not None)]
+        kept = [
+            each.number for each in self.program.results
+            if each.alias is None and each.within is None
+        ]  # fmt: skip
+        used = [
+            *every[: len(self._written)],
+            *(every[i] for i in kept if i is not None),
+            *(value for value, _ in self.program.wholes),
+        ]
         found = {}
         for place, value in zip(self._written, used, strict=False):
             alone = used.count(value) == 1 and self.program.graph.inputs[place] not in used
@@ -228,7 +241,11 @@ class TensorNetwork:
         """
         count = len(self._written)
         # Results may be of the numbers before they are written.
-        found = [make(inputs) for make in plan]
+        every = [make(inputs) for make in plan]
+        wholes = every[: len(self.program.wholes)]
+        found = every[len(wholes) :]
+        for place, whole, view in self._within:
+            found[place] = wholes[whole].as_strided(view.size, view.stride, view.offset)
         if count:
             late = [i for i in self._written if i in copies or i not in self._over]
             numbers = dict(zip(self._written, found, strict=False))
@@ -237,9 +254,19 @@ class TensorNetwork:
         return found[count:]
 
     def _plan_results(self, outputs: Iterable[Any]) -> list[Make]:
-        """Return for what is written, and for each result, what makes it after a run."""
+        """Return what makes after a run what results share, what is written, and each result."""
         written = dict(zip(computed(self.program), outputs, strict=True)) | self._constants
-        found: list[Make] = []
+
+        def result(value: Value, output: Output) -> Make:
+            if isinstance(value, Variable):
+                return _same(self._numbers[value], output)
+            if output.stride is not None:
+                return _copy_with_strides(written[value], output.stride)
+            return (_constantly if output.lent else _copy_of)(written[value])
+
+        found = [
+            result(value, Output(None, stride=stride)) for value, stride in self.program.wholes
+        ]
         for number in range(len(self._written)):
             value = self.program.graph.outputs[number]
             if isinstance(value, Variable):  # which may be written itself before it is read
@@ -251,14 +278,12 @@ class TensorNetwork:
                 found.append(_constantly(each.value))
                 continue
             value = self.program.graph.outputs[each.number]
-            if each.alias is not None:
+            if each.within is not None:
+                found.append(_constantly(None))  # it is a view of what is made before
+            elif each.alias is not None:
                 found.append(self._alias(each.alias))
-            elif isinstance(value, Variable):
-                found.append(_same(self._numbers[value], each))
-            elif each.stride is not None:
-                found.append(_copy_with_strides(written[value], each.stride))
             else:
-                found.append((_constantly if each.lent else _copy_of)(written[value]))
+                found.append(result(value, each))
         return found
 
     def _alias(self, view: View) -> Make:
@@ -323,8 +348,9 @@ def _outputs(program: TorchProgram) -> dict[Value, None]:
     wanted += [
         program.graph.outputs[each.number]
         for each in program.results
-        if each.number is not None and each.alias is None
+        if each.number is not None and each.alias is None and each.within is None
     ]
+    wanted += [value for value, _ in program.wholes]
     return dict.fromkeys(each for each in wanted if not isinstance(each, Variable))
 
 

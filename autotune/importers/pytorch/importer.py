@@ -13,7 +13,14 @@ from autotune.importers.pytorch.call import Converter
 from autotune.importers.pytorch.program import exported
 from autotune.importers.pytorch.tensors import empty_like, is_empty, numbers_of, type_of
 from autotune.importers.pytorch.translate import Translation
-from autotune.importers.pytorch.writes import View, Write, listed, views_of_inputs, writes_of
+from autotune.importers.pytorch.writes import (
+    View,
+    Write,
+    listed,
+    views_of_inputs,
+    views_of_results,
+    writes_of,
+)
 from autotune.utils.check import Check
 
 # What an input of an exported program is.
@@ -34,6 +41,7 @@ class TorchProgram:
         writes: what the model writes, in the order of the graph's first outputs, whose numbers
             these are.
         structure: how torch puts the outputs together (a tree spec).
+        wholes: what fills memory in which several outputs lie, with its strides.
     """
 
     graph: Graph
@@ -42,6 +50,7 @@ class TorchProgram:
     results: tuple[Output, ...]
     writes: tuple[Write, ...] = ()
     structure: Any = None
+    wholes: tuple[tuple[Value, tuple[int, ...]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -52,6 +61,7 @@ class Output:
         number: of the graph's output; None where it is no tensor.
         value: what it is where it is no tensor.
         alias: where it lies, if it is a view of an input or of a parameter.
+        within: where it lies, if it shares the memory of one of the program's wholes.
         lent: whether it may lie in memory that is written over at the next run.
         stride: the strides that it must have; None if it may be contiguous.
     """
@@ -61,6 +71,7 @@ class Output:
     alias: View | None = None
     lent: bool = False
     stride: tuple[int, ...] | None = None
+    within: View | None = None
 
 
 def from_pytorch(
@@ -235,13 +246,14 @@ class Reader:
         writes = tuple(writes_of(self.program))
         outputs += [self.translation.value(each.node) for each in writes]
         views = views_of_inputs(self.program)
+        wholes, parts = views_of_results(self.program, views, self.translation.has_value)
         for spec in self.program.graph_signature.output_specs[len(outputs) :]:
             node = nodes.get(getattr(spec.arg, "name", ""))
             if node is None:
                 results.append(Output(None, getattr(spec.arg, "value", None)))
                 continue
             outputs.append(self.translation.value(node))
-            results.append(Output(len(outputs) - 1, alias=views.get(node)))
+            results.append(Output(len(outputs) - 1, alias=views.get(node), within=parts.get(node)))
         if not outputs:
             raise GraphError("PyTorch: the model returns no tensor")
         given = [each for each in self.inputs if each is not None]
@@ -249,6 +261,7 @@ class Reader:
         return TorchProgram(
             graph, tuple(self.inputs), self.tensors, tuple(results), writes,
             self.program.call_spec.out_spec,
+            tuple((self.translation.value(w), tuple(w.meta["val"].stride())) for w in wholes),
         )  # fmt: skip
 
 

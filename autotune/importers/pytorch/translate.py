@@ -84,6 +84,10 @@ class Translation:
         found: Value = self.values[node]
         return found
 
+    def has_value(self, node: Any) -> bool:
+        """Return whether a node became one value of the graph, or is known."""
+        return isinstance(self.values.get(node), Value) or node in self.known
+
     def _some(self, node: Any) -> Value | None:
         """Return the value of a node; None where it has no elements."""
         return None if is_empty(self.known.get(node)) else self.value(node)

@@ -5,7 +5,7 @@ Torch exports writes as outputs: of the new numbers, which whoever runs the prog
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,10 +30,11 @@ class Write:
 
 @dataclass(frozen=True)
 class View:
-    """A result that lies in the memory of an input or of a parameter.
+    """A result that lies in the memory of an input, of a parameter, or of another result.
 
     Attributes:
-        source: number of the input, or the name of the parameter.
+        source: number of the input or of the memory that results share, or the name of the
+            parameter.
         size, stride: of `torch.Tensor.as_strided`.
         offset: elements from the first one of the source on.
         of_stride: the strides of the source, to which all this applies.
@@ -122,6 +123,48 @@ def views_of_inputs(program: Any) -> dict[Any, View]:
         offset = int(made.storage_offset()) - int(whole.storage_offset())
         found[node] = View(source, size, stride, offset, tuple(map(int, whole.stride())))
     return found
+
+
+def views_of_results(
+    program: Any, others: Container[Any], has_value: Callable[[Any], bool]
+) -> tuple[list[Any], dict[Any, View]]:
+    """Return what fills memory in which several outputs lie, and these as views of it.
+
+    Args:
+        program: an exported program.
+        others: outputs that lie in other memory, such as that of inputs.
+        has_value: tells of a node whether its tensor is computed.
+    """
+    sharing: dict[int, dict[Any, Any]] = {}
+    for node in program.graph.output_node().args[0][len(writes_of(program)) :]:
+        made = getattr(node, "meta", {}).get("val")
+        if hasattr(made, "dtype") and node not in others and made.numel():
+            sharing.setdefault(memory_of(made), {})[node] = made
+    sharing = {memory: made for memory, made in sharing.items() if len(made) > 1}
+    wholes: dict[int, Any] = {}
+    for node in program.graph.nodes if sharing else ():
+        made = node.meta.get("val")
+        if not hasattr(made, "dtype") or memory_of(made) in wholes or not has_value(node):
+            continue
+        if memory_of(made) in sharing and _fills_its_memory(made):
+            wholes[memory_of(made)] = node
+    found: dict[Any, View] = {}
+    for number, (memory, whole) in enumerate(wholes.items()):
+        own = whole.meta["val"]
+        for node, made in sharing[memory].items():
+            if made.dtype == own.dtype:
+                found[node] = View(
+                    number, tuple(map(int, made.shape)), tuple(map(int, made.stride())),
+                    int(made.storage_offset()), tuple(map(int, own.stride())),
+                )  # fmt: skip
+    return list(wholes.values()), found
+
+
+def _fills_its_memory(tensor: Any) -> bool:
+    """Return whether a traced tensor has each element of its memory once."""
+    elements = tensor.untyped_storage().nbytes() // tensor.element_size()
+    steps = zip(tensor.stride(), tensor.shape, strict=True)
+    return elements == tensor.numel() and all(step for step, extent in steps if extent > 1)
 
 
 def memory_of(tensor: Any) -> int:
