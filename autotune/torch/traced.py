@@ -93,13 +93,14 @@ def _with_autocast(pytorch: Any, graph_module: Any) -> Any:
 
 @contextmanager
 def kept_calls(graph_module: Any) -> Iterator[None]:
-    """Let torch keep calls of other libraries' operators whose results nobody reads.
+    """Let torch keep assertions, and other libraries' operators whose results nobody reads.
 
-    They may have effects, of which torch asks the operator's schema alone.
+    These may have effects, of which torch asks the operator's schema alone; of assertions torch
+    itself keeps those with a message.
     """
     pytorch = torch()
     known: set[Any] = getattr(pytorch.fx.node, "_side_effectful_functions", set())
-    added: set[Any] = set()
+    added: set[Any] = {pytorch.ops.aten._assert_async.default}
     for node in graph_module.graph.nodes:
         packet = getattr(node.target, "overloadpacket", node.target)
         name = getattr(packet, "_qualified_op_name", "aten::")

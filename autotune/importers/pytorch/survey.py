@@ -11,7 +11,7 @@ from typing import Any
 from autotune.errors import GraphError
 from autotune.graph import Variable
 from autotune.importers.pytorch.tensors import type_of
-from autotune.importers.pytorch.translate import Translation, is_check
+from autotune.importers.pytorch.translate import Translation, is_assertion, is_check
 
 logger = logging.getLogger("autotune")
 
@@ -36,6 +36,9 @@ class Survey(Translation):
                 self._judge(node)
 
     def _judge(self, node: Any) -> None:
+        if is_assertion(node):
+            self._refuse(node, "raises an error, which kernels cannot")
+            return
         try:
             self._call(node)
         except GraphError as error:

@@ -96,7 +96,7 @@ class Translation:
         name = str(node.target)
         if node.target is operator.getitem:
             self._part(node)
-        elif is_check(node):
+        elif is_check(node) or is_assertion(node):
             self.values[node] = None
         elif has_turn(node):
             self._translate(node)
@@ -174,8 +174,13 @@ class Translation:
 
 
 def is_check(node: Any) -> bool:
-    """Return whether nobody reads the result of a call."""
-    return _short(str(node.target)).startswith(_CHECKS)
+    """Return whether nobody reads the result of a call, which needs not run."""
+    return _short(str(node.target)).startswith(_CHECKS) and not is_assertion(node)
+
+
+def is_assertion(node: Any) -> bool:
+    """Return whether a call raises an error where a tensor's number is 0; a graph has none."""
+    return _short(str(node.target)) == "_assert_async"
 
 
 def _short(name: str) -> str:

@@ -137,7 +137,7 @@ def views_of_results(
     """
     sharing: dict[int, dict[Any, Any]] = {}
     for node in program.graph.output_node().args[0][len(writes_of(program)) :]:
-        made = getattr(node, "meta", {}).get("val")
+        made: Any = getattr(node, "meta", {}).get("val")
         if hasattr(made, "dtype") and node not in others and made.numel():
             sharing.setdefault(memory_of(made), {})[node] = made
     sharing = {memory: made for memory, made in sharing.items() if len(made) > 1}
