@@ -18,6 +18,7 @@ from autotune.importers import (
     writes_of,
     written_inputs,
 )
+from autotune.torch.apart import Apart
 from autotune.torch.compiling import Compiling, compile_lock, device_of
 from autotune.torch.divided import DividedNetwork, told
 from autotune.torch.tensor_network import TensorNetwork
@@ -241,57 +242,6 @@ def _unmarked(each: Any) -> Any:
     return each.detach() if isinstance(each, torch().Tensor) else each
 
 
-class _Apart:
-    """Whether the tensors that a graph writes share no memory with its other arguments.
-
-    The graph was traced as if they do not, and as if each of their elements has a place of its
-    own; dynamo asks the first of tensors only, not of views. The extents of all tensors are known
-    to be those of the example.
-    """
-
-    def __init__(self, args: Sequence[Any], written: Sequence[int]) -> None:
-        tensor = torch().Tensor
-        self._tensors = [i for i, each in enumerate(args) if isinstance(each, tensor)]
-        self._written = list(written)
-        self._overlapping = any(_overlaps_itself(args[i]) for i in written)
-        self._pointers: list[int] = []
-
-    def __call__(self, args: Sequence[Any]) -> bool:
-        if not self._written:
-            return True
-        if self._overlapping:
-            return False
-        pointers = [args[i].data_ptr() for i in self._tensors]
-        if pointers == self._pointers:
-            return True
-        found = sorted((*_span(args[i]), i) for i in self._tensors if args[i].numel())
-        for place, (_, end, number) in enumerate(found):
-            for other, _, another in found[place + 1 :]:
-                if other >= end:
-                    break
-                if number in self._written or another in self._written:
-                    return False
-        self._pointers = pointers
-        return True
-
-
-def _span(tensor: Any) -> tuple[int, int]:
-    """Return where the memory of a tensor begins and ends."""
-    last = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
-    begin = tensor.data_ptr()
-    return begin, begin + (last + 1) * tensor.element_size()
-
-
-def _overlaps_itself(tensor: Any) -> bool:
-    """Return whether several elements of a tensor may be in one place, as after `expand`."""
-    reach = 0
-    for step, extent in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
-        if extent > 1 and step <= reach:
-            return True
-        reach += (extent - 1) * step
-    return False
-
-
 class _Network:
     """A graph of dynamo with the parameters that it was called with, as a compiled network."""
 
@@ -316,7 +266,7 @@ class _Network:
             made = read_or_divide(program, first.device)
         places = [*held, *others]
         self.key = _Key(args, list(numbers), held)
-        self._apart = _Apart(args, [places[i] for i in written_inputs(made.writes)])
+        self._apart = Apart(args, [places[i] for i in written_inputs(made.writes)])
         self.told = ""
         if isinstance(made, Division):
             self.told = told(made)

@@ -10,9 +10,10 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from autotune.errors import GraphError, KernelError
-from autotune.importers import exported, listed, read_program
+from autotune.errors import KernelError
+from autotune.importers import exported, read_program, with_inputs, writes_of, written_inputs
 from autotune.network import CompiledNetwork
+from autotune.torch.apart import Apart
 from autotune.torch.call_signature import CallSignature
 from autotune.torch.compiling import Compiling, compile_lock
 from autotune.torch.tensor_network import TensorNetwork
@@ -22,11 +23,11 @@ from autotune.utils.lazy_torch import torch
 class CompiledModel:
     """A function of tensors with the signature of the model; made by `compile`.
 
-    It is for inference: its results have no gradients. Parameters are constants. When they are
-    written (an optimiser's step, ``load_state_dict``), the next call compiles the network again,
-    of which all kernels are there already. Writing through ``parameter.data`` is not seen, nor are
-    other tensors or numbers that are put into the place of the model's. A copy has parameters of
-    its own.
+    It is for inference: its results have no gradients. Inputs and buffers that the model writes,
+    such as caches, are written. Parameters are constants. When they are written (an optimiser's
+    step, ``load_state_dict``), the next call compiles the network again, of which all kernels are
+    there already. Writing through ``parameter.data`` is not seen, nor are other tensors or numbers
+    that are put into the place of the model's. A copy has parameters and buffers of its own.
     """
 
     def __init__(
@@ -36,6 +37,8 @@ class CompiledModel:
         self._where = self._signature.where
         with compile_lock():
             self._program = exported(model, args, kwargs)
+        written = {each.name for each in writes_of(self._program) if each.input is None}
+        self._names = with_inputs(self._program, written)
         self._how = how
         self._lock = threading.Lock()
         self._run = self._compiled()
@@ -43,11 +46,12 @@ class CompiledModel:
     def _compiled(self) -> TensorNetwork:
         with compile_lock():
             program = read_program(self._program)
-        if program.writes:
-            raise GraphError(
-                f"autotune.torch.compile: the model writes {listed(program.writes)} in "
-                "place, which a network cannot do; return the new values instead"
-            )
+        # Buffers that are written are inputs of the network, before those of a call.
+        every = {**self._program.constants, **self._program.state_dict}
+        self._held = [every[name] for name in self._names]
+        taken = [i for i, each in enumerate(program.inputs) if each is not None]
+        self._written = [taken.index(i) for i in written_inputs(program.writes)]
+        self._strides: list[Any] = []
         made = TensorNetwork(program, partial(self._how.compile, where=self._where), self._where)
         alone = program.structure is None or program.structure.is_leaf()
         self._put_together = itemgetter(0) if alone else self._unflattened
@@ -88,6 +92,24 @@ class CompiledModel:
             KernelError: shapes, dtypes, devices, the structure or other arguments differ.
         """
         tensors = self._signature.tensors(args, kwargs)
+        if self._run.program.writes:
+            with torch().no_grad():
+                return self._writing([*self._held, *tensors])
+        return self._computed(tensors)
+
+    def _writing(self, tensors: Sequence[Any]) -> Any:
+        """Run what writes some of the tensors."""
+        strides = [each.stride() for each in tensors]
+        if strides != self._strides:
+            self._strides, self._apart = strides, Apart(tensors, self._written)
+        if not self._apart(tensors):
+            raise KernelError(
+                "compiled model: an input or buffer that the model writes shares memory with "
+                "another one, or has several elements in one place; pass a copy"
+            )
+        return self._computed(tensors)
+
+    def _computed(self, tensors: Sequence[Any]) -> Any:
         results = self._run(tensors)
         while results is None:
             results = self._renewed(tensors)

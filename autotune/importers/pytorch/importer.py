@@ -114,7 +114,8 @@ def from_pytorch(
     if program.writes:
         raise GraphError(
             f"from_pytorch: the model writes {listed(program.writes)} in place, which "
-            "a network cannot do; return the new values instead"
+            "a network cannot do; return the new values instead, or give the model to "
+            "autotune.torch.compile"
         )
     params = {}
     if keep_params:

@@ -43,6 +43,36 @@ def batch_statistics(
     momentum: float, eps: float,
 ) -> list[Value | None]:  # fmt: skip
     """Normalise by statistics of the batch itself, as standardised weights are."""
+    result, mean, _, root = _of_batch(call, x, weight, bias, eps)
+    return [result, mean, root]
+
+
+@converts("_native_batch_norm_legit_functional")
+def batch_statistics_kept(
+    call: Call, x: Value, weight: Value | None, bias: Value | None, mean: Value, var: Value,
+    training: bool, momentum: float, eps: float,
+) -> list[Value | None]:  # fmt: skip
+    """Normalise by statistics of the batch, and let stored ones follow them."""
+    if not training:
+        call.refuse("training", "True where statistics are written", training)
+    wide = call.cast(x, var.dtype)
+    result, own, squares, root = _of_batch(call, wide, weight, bias, eps)
+    count = x.type.size // x.shape[1]
+    # The variance that is kept is that of all, of which the batch is a sample.
+    unbiased = call.binary(ops.Multiply, squares, count / max(count - 1, 1), var.dtype)
+    kept = []
+    for stored, new in ((mean, own), (var, unbiased)):
+        share = call.binary(ops.Multiply, new, float(momentum), var.dtype)
+        rest = call.binary(ops.Multiply, stored, 1 - float(momentum), var.dtype)
+        kept.append(call.apply(ops.Add(), share, rest))
+    made = (result, own, root, *kept)
+    return [call.cast(each, kind.dtype) for each, kind in zip(made, call.types, strict=True)]
+
+
+def _of_batch(
+    call: Call, x: Value, weight: Value | None, bias: Value | None, eps: float
+) -> tuple[Value, Value, Value, Value]:
+    """Return data normalised by its own statistics: means, variances and what scales it."""
     axes = (0, *range(2, x.type.ndim))
     mean = call.apply(ops.Mean(axes, True), x)
     apart = call.apply(ops.Subtract(), x, mean)
@@ -52,8 +82,10 @@ def batch_statistics(
     shape = [1, x.shape[1], *[1] * (x.type.ndim - 2)]
     for vector, op in ((weight, ops.Multiply), (bias, ops.Add)):
         if vector is not None:
-            result = call.binary(op, result, call.reshape(vector, shape), x.dtype)
-    return [result, call.reshape(mean, (x.shape[1],)), call.reshape(root, (x.shape[1],))]
+            wide = call.cast(call.reshape(vector, shape), x.dtype)
+            result = call.binary(op, result, wide, x.dtype)
+    vectors = [call.reshape(each, (x.shape[1],)) for each in (mean, squares, root)]
+    return result, vectors[0], vectors[1], vectors[2]
 
 
 @converts("layer_norm", "native_layer_norm")
