@@ -198,3 +198,42 @@ def test_caches_are_written_in_place_by_calls_and_by_replays():
             near(got, want, torch.float16)
             near(model.keys, exact.keys, torch.float16)
             assert int(model.at) == int(exact.at) == number + 2
+
+
+class Rows(nn.Module):
+    """Writes several rows, one row, and rows over rows to its buffers."""
+
+    def __init__(self, dtype):
+        super().__init__()
+        for name in ("several", "one", "again"):
+            self.register_buffer(name, torch.zeros(2, 4, 300, 64, dtype=dtype, device="cuda"))
+
+    def forward(self, x, at, one):
+        self.several.index_copy_(2, at, x)
+        self.one[:, :, one] = x[:, :, :1] * 2
+        self.again.index_copy_(2, at, x)
+        self.again.index_copy_(2, one, x[:, :, 3:4])
+        return self.several.float().sum(2), self.again.float().mean(2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.int32])
+def test_rows_are_written_in_their_place_by_calls_and_by_replays(dtype):
+    def drawn():
+        at = torch.randperm(300, device="cuda")[:9]
+        return (torch.randn(2, 4, 9, 64, device="cuda") * 10).to(dtype), at, at[:1].clone()
+
+    model, other = Rows(dtype), Rows(dtype)
+    fast, given = torch.compile(model, backend=autotune.torch.backend), drawn()
+    with torch.no_grad():
+        got, want = fast(*given), other(*given)
+        torch.testing.assert_close(got, want, rtol=1e-2, atol=1e-1)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            replayed = fast(*given)
+        for _ in range(2):
+            for own, new in zip(given, drawn(), strict=True):
+                own.copy_(new)
+            graph.replay()
+            torch.testing.assert_close(replayed, other(*given), rtol=1e-2, atol=1e-1)
+            for own, each in zip(model.buffers(), other.buffers(), strict=True):
+                torch.testing.assert_close(own, each)
