@@ -231,7 +231,9 @@ class Phases:
 
     def kernel(self, shape: Conv2dTranspose, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernels of a choice: copies, the convolution, and a copy."""
-        return ViaConv2d(self.family).kernel(_way(shape, choice[KNOB]), choice)
+        # Families define what they are given in their text, where other names must not collide.
+        own = {name: value for name, value in choice.items() if name != KNOB}
+        return ViaConv2d(self.family).kernel(_way(shape, choice[KNOB]), own)
 
 
 def _way(shape: Conv2dTranspose, apart: int) -> Conv2dTranspose:

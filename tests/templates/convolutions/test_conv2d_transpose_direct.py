@@ -6,7 +6,11 @@ import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
 from autotune.templates import choices
-from autotune.templates.convolutions import conv2d_cuda, conv2d_transpose_direct
+from autotune.templates.convolutions import (
+    conv2d_cuda,
+    conv2d_product,
+    conv2d_transpose_direct,
+)
 from autotune.templates.convolutions.conv2d_transpose import Conv2dTranspose, Phases
 
 from autotune.emulator import run_emulated
@@ -14,7 +18,7 @@ from autotune.graph import ops
 from autotune.kernel import launch_violation
 from autotune.target import Target
 from autotune.task import ConfigEntity, OtherOptionEntity, create
-from tests.templates.emulated import arrays_of
+from tests.templates.emulated import arrays_of, in_the_emulator
 
 HOPPER = Target("cuda -arch=sm_90")
 
@@ -101,6 +105,15 @@ def test_a_configuration_from_before_columns_were_joined_builds_its_kernel():
 def test_phases_run_by_whatever_family_is_fastest_for_their_convolution():
     task = create("conv2d_transpose.cuda", ((1, 200, 128, 128), (200, 6, 2, 2), (3,)), HOPPER)
     assert "gemm_bf16x3_fused" in entries(task.instantiate(task.default()))
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_phases_are_right_by_products_whose_windows_are_gathered(stride, tmp_path):
+    shape = layer((1, 5, 6, 5), (5, 3, 3, 3), (stride,), (1,))
+    knobs = {"groups": 1, "tile_n": 16, "stages": 2, "ahead": 1, "split": 1, "swapped": 1}
+    source = Phases(conv2d_product, (0,)).kernel(shape, {"apart": 0, **knobs})
+    got, wanted = in_the_emulator(source, tmp_path, arrays_of(source))
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_a_configuration_of_phases_still_builds_its_kernels():
