@@ -16,6 +16,7 @@ from autotune.templates.products.gemm_shape import Gemm
 from autotune.templates.products.gemm_tma_form import Form
 
 from autotune.target import Target
+from autotune.task import create
 from tests.templates.products.test_gemm_tma import (
     BIAS,
     GELU,
@@ -102,6 +103,12 @@ def test_persistent_kernels_do_not_swap_operands_untuned_where_they_need_not():
     form = Form.of(gemm_half.default_choice(Gemm(3200, 3200, 3200, "float16"), HOPPER)["wgmma"])
     assert form.persistent
     assert not form.swapped
+
+
+@pytest.mark.parametrize("sizes", [(4608, 1115, 104), (4232, 1001, 64)])
+def test_short_sums_of_floats_with_odd_rows_are_stored_while_others_are_multiplied(sizes):
+    task = create("gemm.cuda", (*sizes, "tf32"), "cuda -arch=sm_90")
+    assert Form.of(task.default()["wgmma"].val).persistent
 
 
 def test_floats_of_odd_rows_and_residuals_decide_which_operand_is_the_left_one_untuned():
