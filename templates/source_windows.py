@@ -204,8 +204,12 @@ def _in_place_of(shape: conv2d_nhwc.Conv2dNhwc, made: SourceKernel) -> SourceKer
 
 def _on_copies(shape: conv2d_nhwc.Conv2dNhwc, target: Target) -> bool:
     """Return whether a convolution on tensor cores runs on padded copies."""
-    old = gemm_half.chosen_before(get_config())
-    return conv2d_padded.is_needed(shape) or (not old and conv2d_padded.gains(shape, target))
+    if conv2d_padded.is_needed(shape):
+        return True
+    if gemm_half.chosen_before(get_config()) or not conv2d_padded.gains(shape, target):
+        return False
+    chosen = gemm_half.KNOB in get_config()
+    return chosen or not conv2d_padded.is_faster_by_words(shape, target)
 
 
 @template("winograd_conv2d.cuda")

@@ -13,9 +13,8 @@ from typing import Any, cast
 
 from autotune import SourceKernel, Target
 
-from .. import common
 from ..alternatives import KNOB, Alternatives, Family, Near
-from ..products import gemm_cuda, gemm_float, gemm_half, gemm_mma, gemm_padded
+from ..products import gemm_cuda, gemm_float, gemm_half, gemm_padded
 from ..products.gemm_half import KNOB as INSTRUCTION
 from ..products.gemm_shape import Gemm
 from . import conv2d_padded, conv2d_rows
@@ -23,9 +22,6 @@ from .conv2d_nhwc import Conv2dNhwc
 
 # The value of the knob that selects `conv2d_rows`: others may be alternatives themselves.
 ROWS = 2
-# Cycles of a kernel that copies before, and, which estimates of ``mma.sync`` do not count, of a
-# launch, and of a multiprocessor for each result, more where rows are odd.
-COPIES, MMA_START, WRITTEN, WRITTEN_ODD = 2000, 2500, 0.55, 1.57
 
 
 @dataclass(frozen=True)
@@ -88,13 +84,12 @@ def _cycles(family: Any, of: Any, target: Target) -> float:
         return float(gemm_float.cycles(of, target))
     choice, copied, copying = family.default_choice(of, target), of, 0
     if isinstance(family, gemm_padded.Padded):
-        copied, copying = gemm_padded.padded(of), COPIES
+        copied, copying = gemm_padded.padded(of), conv2d_padded.COPIES
     if isinstance(family, conv2d_padded.Padded):
-        copied, copying = conv2d_padded.copied(of, choice.get(INSTRUCTION, 0)), COPIES
+        copied = conv2d_padded.copied(of, choice.get(INSTRUCTION, 0))
+        copying = conv2d_padded.COPIES
     by_mma = "warps_m" in choice and choice.get(INSTRUCTION, 0) == 0
     if not by_mma:
         kernels = gemm_half if copying else family
         return copying + float(kernels.estimate(copied, choice, target))
-    results = of.m * of.n / common.multiprocessors(target)
-    written = results * (WRITTEN_ODD if of.n % 2 else WRITTEN)
-    return float(copying + MMA_START + gemm_mma.estimate(copied, choice, target) + written)
+    return copying + conv2d_padded.mma_cycles(of, copied, choice, target)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Protocol
 
 from autotune import SourceKernel, Target, workspace
@@ -19,13 +20,22 @@ from .. import common
 from ..products import gemm_half, gemm_mma, gemm_padded, gemm_tma, gemm_wgmma
 from ..products.gemm_half import KNOB
 from ..products.gemm_mma import item_bytes
-from ..products.gemm_shape import HALVES, TF32, stored
+from ..products.gemm_shape import HALVES, TF32, Product, stored
 from .conv2d_nhwc import Conv2dNhwc
 
 # Multiply-adds from which on ``wgmma`` gains, and how many times as many channels copies may have.
 FEW_PRODUCTS, MOST_PADDED = 2**23, 1.6
 # Extent of K up to which ``mma.sync`` is faster where images are copied for either.
 SHORT_SUM = 64
+# Cycles of a kernel that copies before, and, which estimates of ``mma.sync`` do not count, of a
+# launch, and of a multiprocessor for each result, more where rows are odd.
+COPIES, MMA_START, WRITTEN, WRITTEN_ODD = 2000, 2500, 0.55, 1.57
+# The same of floats as TF32 for a residual, and of those on copies, whose blocks wait for it.
+RESIDUAL, RESIDUAL_ON_COPIES = 1.4, 8000
+# Part of the estimate of floats as TF32 on copies below which ``mma.sync`` runs without them, and
+# multiply-adds up to which that estimate holds. On an H200 the choice by these was the faster one
+# for ten of eleven layers, by up to 3 times, and 5% slower for the other.
+WITHOUT_COPIES, MOST_PRODUCTS = 0.72, 2**26
 
 
 class Products(Protocol):
@@ -51,6 +61,38 @@ def gains(shape: Conv2dNhwc, target: Target) -> bool:
     words = (shape.ci % width > 0 or shape.co % width > 0) and not is_needed(shape)
     plain = words and shape.groups == 1 and gemm_wgmma.has_wgmma(target)
     return plain and suits_wgmma(shape)
+
+
+@lru_cache(maxsize=1024)
+def is_faster_by_words(shape: Conv2dNhwc, target: Target) -> bool:
+    """Return whether floats as TF32 are estimated to be faster by ``mma.sync`` without copies.
+
+    Boxes of TMA have 32 channels of a tap, however few there are, and it starts when images are
+    copied.
+    """
+    if shape.dtype != TF32 or shape.m * shape.n * shape.k > MOST_PRODUCTS:
+        return False
+    whole, choice = copied(shape, 1), choice_by_wgmma(shape, target)
+    on_copies = float(gemm_half.estimate(whole, choice, target)) + COPIES
+    on_copies += RESIDUAL_ON_COPIES * shape.epilogue.residual
+    return mma_cycles(shape, shape, None, target) < WITHOUT_COPIES * on_copies
+
+
+def mma_cycles(
+    asked: Product, read: Product, choice: Mapping[str, int] | None, target: Target
+) -> float:
+    """Return the cycles by ``mma.sync``, comparable to those by TMA.
+
+    Args:
+        asked: of which the results are.
+        read: what is multiplied: ``asked``, or that of copies.
+        choice: of knobs, or None for the untuned one.
+    """
+    choice = choice or gemm_mma.default_choice(read, target)
+    results = asked.m * asked.n / common.multiprocessors(target)
+    written = results * (WRITTEN_ODD if asked.n % 2 else WRITTEN)
+    written += results * RESIDUAL * (asked.dtype == TF32 and asked.epilogue.residual)
+    return float(MMA_START + gemm_mma.estimate(read, choice, target) + written)
 
 
 def suits_wgmma(shape: Conv2dNhwc) -> bool:

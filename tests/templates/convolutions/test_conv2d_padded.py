@@ -12,7 +12,7 @@ from autotune.templates.products.gemm_tma_form import Form
 
 from autotune.kernel import launch_violation
 from autotune.target import Target
-from autotune.task import create
+from autotune.task import ConfigEntity, OtherOptionEntity, create
 from tests.templates.emulated import arrays_of
 from tests.templates.products.test_gemm_padded import in_the_emulator
 
@@ -115,6 +115,22 @@ def test_filters_of_a_tap_do_not_meet_the_zeros_of_another(tmp_path):
     got, _ = in_the_emulator(made, tmp_path, arrays)
     assert np.isposinf(got[..., 5]).all()
     assert np.isfinite(np.delete(got, 5, axis=-1)).all()
+
+
+FEW_PIXELS = (1, 36, 39, 487, 10, 7, 1, 2, (3, 0), False, "none", False, False, 1, "tf32")
+
+
+def test_few_pixels_of_few_channels_are_multiplied_without_copies_untuned():
+    task = create("conv2d_nhwc.cuda", FEW_PIXELS, HOPPER)
+    source = task.instantiate(task.default())
+    assert [one.entry for one in source.calls] == ["gemm_mma"]
+
+
+def test_a_configuration_of_copies_builds_them_whatever_is_estimated():
+    task = create("conv2d_nhwc.cuda", FEW_PIXELS, HOPPER)
+    knobs = {**CHOICE, "wgmma": SWAPPED, "frags_n": 5, "chunk": 32}
+    old = ConfigEntity(0, None, {name: OtherOptionEntity(v) for name, v in knobs.items()})
+    assert task.instantiate(old).calls[0].entry == "pad"
 
 
 @pytest.mark.parametrize(
