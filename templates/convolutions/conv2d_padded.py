@@ -34,7 +34,7 @@ COPIES, MMA_START, WRITTEN, WRITTEN_ODD = 2000, 2500, 0.55, 1.57
 RESIDUAL, RESIDUAL_ON_COPIES = 1.4, 8000
 # Part of the estimate of floats as TF32 on copies below which ``mma.sync`` runs without them, and
 # multiply-adds up to which that estimate holds. On an H200 the choice by these was the faster one
-# for ten of eleven layers, by up to 3 times, and 5% slower for the other.
+# for eleven of twelve layers, by up to 3 times, and 5% slower for one.
 WITHOUT_COPIES, MOST_PRODUCTS = 0.72, 2**26
 
 
