@@ -142,7 +142,7 @@ def tunable_rows(family: ModuleType, shape: Rows | Scan) -> SourceKernel:
     if staged.offered(shape) and not staged.chosen_before(get_config()):
         return tunable(staged, shape, "cuda")
     if split_rows.offered(shape, get_config()):
-        return tunable(SplitRows(family, ragged=isinstance(shape, Scan)), shape, "cuda")
+        return tunable(SplitRows(family, always=isinstance(shape, Scan)), shape, "cuda")
     return tunable(cast(Any, family), shape, "cuda")
 
 

@@ -100,7 +100,7 @@ def candidates(shape: Scan) -> dict[str, list[int]]:
     return {
         "threads": [32, 64, 128, 256, 512, 1024],
         "rows": [r for r in (1, 2, 4, 8, 16) if r < 2 * shape.rows],
-        "vec": [v for v in (1, 2, 4, 8) if shape.columns % v == 0 and v <= widest],
+        "vec": [v for v in (1, 2, 4, 8) if v <= min(widest, shape.columns)],
         "items": [1, 2, 4, 8],
     }
 

@@ -59,18 +59,16 @@ class SplitRows:
 
     Attributes:
         plain: the family whose blocks have whole rows; its `split_kernel` splits them.
-        ragged: whether the vectors of a single split row need not divide it; else those of rows
-            that are not split.
+        always: whether rows are split whatever their number and length: blocks keep none of them
+            in registers.
     """
 
     plain: ModuleType
-    ragged: bool = False
+    always: bool = False
 
     def candidates(self, shape: Shape) -> dict[str, list[int]]:
         """Return the values each knob may take for a shape."""
         options: dict[str, list[int]] = self.plain.candidates(shape)
-        if shape.rows == 1 and self.ragged:
-            options["vec"] = [v for v in (1, 2, 4, 8) if v <= 16 // shape.element_bytes]
         return {**options, KNOB: common.up_to(shape.columns // SHORTEST, SPLITS)}
 
     def violation(self, shape: Shape, choice: Mapping[str, int], target: Target) -> str | None:
@@ -78,27 +76,21 @@ class SplitRows:
         split = choice[KNOB]
         columns = common.pick(split > 1, per_split(shape, split), shape.columns)
         wide = (split > 1) & (choice["rows"] > 1)
-        between = (split == 1) == self.ragged
-        odd = (shape.columns % choice["vec"] > 0) & between
         kept = (split > 1) & (choice.get("keep", 0) > 0)
-        apart = [
-            (wide, "several split rows a block"), (kept, "a range is read twice"),
-            (odd, "vectors do not divide the row"),
-        ]  # fmt: skip
+        apart = [(wide, "several split rows a block"), (kept, "a range is read twice")]
         return common.first_broken([*apart, *self.plain.rules(shape, choice, target, columns)])
 
     def default_choice(self, shape: Shape, target: Target) -> dict[str, int]:
         """Return a good guess: ranges of 1024 elements or more, four blocks a multiprocessor."""
         chosen: dict[str, int] = self.plain.default_choice(shape, target)
-        few = self.ragged or shape.rows <= MANY or shape.columns >= VERY_LONG
+        few = self.always or shape.rows <= MANY or shape.columns >= VERY_LONG
         most = min(shape.columns // SHORTEST, WANTED // shape.rows) if few else 1
         # Of a single row more ranges pay where they are long.
         able = [n for n in SPLITS if n <= USUAL_SPLITS or shape.columns // n >= VERY_LONG // 8]
         split = max(common.up_to(most, able))
         if split == 1:
             return {**chosen, KNOB: 1}
-        options = self.candidates(shape)["vec"]
-        vec = max(v for v in options if self.ragged or shape.columns % v == 0)
+        vec = max(self.candidates(shape)["vec"])
         most = 2 * per_split(shape, split) - 1
         threads = _halved(256, 32, most // vec)
         items = _halved(4, 1, most // (threads * vec))

@@ -10,25 +10,19 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) scan(
   Value* const totals = all_totals[threadIdx.y];
   Value carried = 0;
 #pragma unroll 1
-  for (int begin = 0; begin < DEPTH; begin += ITEMS * SWEEP) {
+  for (int begin = first_column(active ? row : 0); begin < DEPTH; begin += TILE) {
     Value v[ITEMS][VEC], before[ITEMS];
-#pragma unroll
-    for (int i = 0; i < ITEMS; ++i) {
-      const int column = begin + i * SWEEP + threadIdx.x * VEC;
-#pragma unroll
-      for (int j = 0; j < VEC; ++j) v[i][j] = 0;
-      if (column < DEPTH) load_elements<VEC>(v[i], from + column);
-    }
+    load_tile(v, from, begin, DEPTH);
     scan_tile(v, before, totals);
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
-      const int column = begin + i * SWEEP + threadIdx.x * VEC;
+      const int column = begin + i * SWEEP + static_cast<int>(threadIdx.x) * VEC;
       const Value base = carried + sum_before(totals, i) + before[i];
 #pragma unroll
       for (int j = 0; j < VEC; ++j) v[i][j] += base;
-      if (active && column < DEPTH) store_elements<VEC>(to + column, v[i]);
+      if (active) store_columns(to, v[i], column, DEPTH);
     }
     carried += totals[TOTALS - 1];
-    if (begin + ITEMS * SWEEP < DEPTH) __syncthreads();
+    if (begin + TILE < DEPTH) __syncthreads();
   }
 }

@@ -1,44 +1,14 @@
 // Inclusive prefix sums of few long rows: reduce-then-scan. A block owns one of SPLIT ranges of a row, of PER_SPLIT
 // elements: `range_sums` writes the sum of a range to `partial`; `scan` starts from the sum of the ranges before its
-// own, and loops over tiles. The last vector of a single row may be partial.
+// own, and loops over tiles. Ranges begin at aligned vectors, and the last one ends with the row.
 __device__ __forceinline__ int end_of(int begin) {
-  return begin + PER_SPLIT < DEPTH ? begin + PER_SPLIT : DEPTH;
+  return blockIdx.x + 1 < SPLIT && begin + PER_SPLIT < DEPTH ? begin + PER_SPLIT : DEPTH;
 }
 
 // The first column of the last tile of a range. Sums go backwards from there, since `scan` reads first what was read
 // last and is still in the cache.
 __device__ __forceinline__ int last_tile(int first, int end) {
-  return first + (end - first - 1) / (ITEMS * SWEEP) * (ITEMS * SWEEP);
-}
-
-// Loads VEC neighbours from `column` on, zeros beyond the end.
-__device__ __forceinline__ void load_columns(
-    Value (&v)[VEC], const Element* __restrict__ from, int column, int end) {
-#pragma unroll
-  for (int j = 0; j < VEC; ++j) v[j] = 0;
-  if (DEPTH % VEC == 0 ? column < end : column + VEC <= end) {
-    load_elements<VEC>(v, from + column);
-  } else if (DEPTH % VEC > 0) {
-#pragma unroll
-    for (int j = 0; j < VEC; ++j) {
-      Value one[1] = {0};
-      if (column + j < end) load_elements<1>(one, from + column + j);
-      v[j] = one[0];
-    }
-  }
-}
-
-__device__ __forceinline__ void store_columns(
-    Element* __restrict__ to, const Value (&v)[VEC], int column, int end) {
-  if (DEPTH % VEC == 0 ? column < end : column + VEC <= end) {
-    store_elements<VEC>(to + column, v);
-  } else if (DEPTH % VEC > 0) {
-#pragma unroll
-    for (int j = 0; j < VEC; ++j) {
-      const Value one[1] = {v[j]};
-      if (column + j < end) store_elements<1>(to + column + j, one);
-    }
-  }
+  return first + (end - first - 1) / TILE * TILE;
 }
 
 // Sum over the lanes of a warp, in all of them.
@@ -51,16 +21,14 @@ __device__ __forceinline__ Value reduce_warp(Value value) {
 extern "C" __global__ void __launch_bounds__(THREADS) range_sums(
     const Element* __restrict__ data, Value* __restrict__ partial) {
   __shared__ Value warp_sums[WARPS];
-  const int first = blockIdx.x * PER_SPLIT, end = end_of(first);
+  const int first = first_column(blockIdx.y) + static_cast<int>(blockIdx.x) * PER_SPLIT, end = end_of(first);
   const Element* const from = data + static_cast<size_t>(blockIdx.y) * DEPTH;
   Value sum = 0;
   launch_dependent_grids();
 #pragma unroll 1
-  for (int begin = last_tile(first, end); begin >= first; begin -= ITEMS * SWEEP) {
+  for (int begin = last_tile(first, end); begin >= first; begin -= TILE) {
     Value v[ITEMS][VEC];
-#pragma unroll
-    for (int i = 0; i < ITEMS; ++i)
-      load_columns(v[i], from, begin + i * SWEEP + threadIdx.x * VEC, end);
+    load_tile(v, from, begin, end);
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i)
 #pragma unroll
@@ -78,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan(
     const Element* __restrict__ data, const Value* __restrict__ partial,
     Element* __restrict__ out) {
   __shared__ Value totals[TOTALS + 1];
-  const int first = blockIdx.x * PER_SPLIT, end = end_of(first);
+  const int first = first_column(blockIdx.y) + static_cast<int>(blockIdx.x) * PER_SPLIT, end = end_of(first);
   const Element* const from = data + static_cast<size_t>(blockIdx.y) * DEPTH;
   Element* const to = out + static_cast<size_t>(blockIdx.y) * DEPTH;
   Value carried = 0;
@@ -88,20 +56,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan(
     if (part < static_cast<int>(blockIdx.x)) carried += partial[blockIdx.y * SPLIT + part];
   carried = reduce_warp(carried);
 #pragma unroll 1
-  for (int begin = first; begin < end; begin += ITEMS * SWEEP) {
+  for (int begin = first; begin < end; begin += TILE) {
     Value v[ITEMS][VEC], before[ITEMS];
-#pragma unroll
-    for (int i = 0; i < ITEMS; ++i)
-      load_columns(v[i], from, begin + i * SWEEP + threadIdx.x * VEC, end);
+    load_tile(v, from, begin, end);
     scan_tile(v, before, totals);
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
       const Value base = carried + sum_before(totals, i) + before[i];
 #pragma unroll
       for (int j = 0; j < VEC; ++j) v[i][j] += base;
-      store_columns(to, v[i], begin + i * SWEEP + threadIdx.x * VEC, end);
+      store_columns(to, v[i], begin + i * SWEEP + static_cast<int>(threadIdx.x) * VEC, end);
     }
     carried += totals[TOTALS - 1];
-    if (begin + ITEMS * SWEEP < end) __syncthreads();
+    if (begin + TILE < end) __syncthreads();
   }
 }

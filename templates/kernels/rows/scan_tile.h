@@ -1,9 +1,66 @@
 // Inclusive prefix sums of a tile, ITEMS vectors for each of THREADS threads: every warp scans its elements by shuffles,
-// the totals of all warps and items go to shared memory, and one warp scans those.
+// the totals of all warps and items go to shared memory, and one warp scans those. Vectors are aligned in memory, whether
+// they divide rows or not.
 constexpr int WARPS = THREADS / 32;
 constexpr int SWEEP = THREADS * VEC;
 constexpr int TOTALS = ITEMS * WARPS;
 constexpr int OWN = (TOTALS + 31) / 32;  // totals of each thread of that warp
+constexpr int TILE = ITEMS * SWEEP;
+#define RAGGED (DEPTH % VEC > 0)
+
+// The column of the first aligned vector of a row: 0, or up to VEC - 1 before the row.
+__device__ __forceinline__ int first_column(int row) {
+  return RAGGED ? -static_cast<int>(static_cast<long long>(row) * DEPTH % VEC) : 0;
+}
+
+// Loads a vector of the columns from `column` on, zeros from `end` on.
+__device__ __forceinline__ void load_columns(
+    Value (&v)[VEC], const Element* __restrict__ from, int column, int end) {
+#pragma unroll
+  for (int j = 0; j < VEC; ++j) v[j] = 0;
+  if (RAGGED ? column < end && column + VEC <= DEPTH : column < end) {
+    load_elements<VEC>(v, from + column);
+  } else if (RAGGED) {
+#pragma unroll
+    for (int j = 0; j < VEC; ++j) {
+      Value one[1] = {0};
+      if (column + j < end) load_elements<1>(one, from + column + j);
+      v[j] = one[0];
+    }
+  }
+}
+
+// Loads a tile, whose columns begin at `begin`; zeros are outside of the row. A whole one is loaded without conditions,
+// so that all loads are in flight together; where vectors do not divide rows, its first one may begin with the end of the
+// row before.
+__device__ __forceinline__ void load_tile(
+    Value (&v)[ITEMS][VEC], const Element* __restrict__ from, int begin, int end) {
+  const int own = begin + static_cast<int>(threadIdx.x) * VEC;
+  if (RAGGED && begin + TILE <= end) {
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) load_elements<VEC>(v[i], from + own + i * SWEEP);
+  } else {
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) load_columns(v[i], from, own + i * SWEEP, end);
+  }
+#pragma unroll
+  for (int j = 0; j < VEC - 1; ++j)
+    if (RAGGED && own + j < 0) v[0][j] = 0;
+}
+
+// Stores a vector; elements of one that is partly outside of the row one by one.
+__device__ __forceinline__ void store_columns(
+    Element* __restrict__ to, const Value (&v)[VEC], int column, int end) {
+  if (RAGGED ? column >= 0 && column < end && column + VEC <= DEPTH : column < end) {
+    store_elements<VEC>(to + column, v);
+  } else if (RAGGED) {
+#pragma unroll
+    for (int j = 0; j < VEC; ++j) {
+      const Value one[1] = {v[j]};
+      if (column + j >= 0 && column + j < end) store_elements<1>(to + column + j, one);
+    }
+  }
+}
 
 // Inclusive scan over the lanes of a warp.
 __device__ __forceinline__ Value scan_warp(Value value, int lane) {

@@ -57,10 +57,19 @@ def test_rows_of_other_types_are_summed_exactly(dtype):
     for family, shape in (
         (scan_cuda, Scan(5, 301, dtype)),
         (scan_staged, Scan(300, 7, dtype)),
-        (SplitRows(scan_cuda, ragged=True), Scan(2, 20000, dtype)),
+        (SplitRows(scan_cuda, always=True), Scan(2, 20000, dtype)),
     ):
         choice = family.default_choice(shape, HOPPER)
         check(family, shape, choice, (shape.rows, shape.columns))
+
+
+@pytest.mark.parametrize("vec", [2, 4, 8])
+@pytest.mark.parametrize(("rows", "columns"), [(5, 301), (3, 9), (7, 517)])
+def test_vectors_need_not_divide_rows(rows, columns, vec):
+    shape = Scan(rows, columns, "float16")
+    for items in (1, 2):
+        choice = {"threads": 32, "rows": 2, "vec": vec, "items": items}
+        check(scan_cuda, shape, choice, (rows, columns))
 
 
 def test_sums_beyond_32_bits_are_kept():

@@ -14,13 +14,19 @@ from tests.templates.emulated import arrays_of
 
 ROWS, SCANS = SplitRows(rows_cuda), SplitRows(scan_cuda)
 GROUPS = Rows("layer_norm", 4, 600, "float32", 1e-5, True, True, channels=6, groups=2)
+ODD_GROUPS = Rows("layer_norm", 4, 606, "float32", 1e-5, True, True, channels=6, groups=2)
 CASES = [
     (ROWS, Rows("softmax", 3, 1003), {"keep": 0, "vec": 1}, 1e-5),
     (ROWS, Rows("log_softmax", 2, 1000), {"keep": 0, "vec": 4}, 1e-5),
     (ROWS, Rows("layer_norm", 2, 1000, "float16", 1e-5, True, True), {"keep": 0, "vec": 8}, 2e-3),
     (ROWS, Rows("rms_norm", 1, 1001, "bfloat16", 1e-5, True), {"keep": 0, "vec": 1}, 1e-2),
     (ROWS, GROUPS, {"keep": 0, "vec": 2}, 1e-5),
+    (ROWS, Rows("softmax", 3, 1003, "float16"), {"keep": 0, "vec": 8}, 2e-3),
+    (ROWS, Rows("layer_norm", 3, 1003, epsilon=1e-5, gain=True), {"keep": 0, "vec": 4}, 1e-5),
+    (ROWS, ODD_GROUPS, {"keep": 0, "vec": 4}, 1e-5),
     (SCANS, Scan(2, 1003), {"items": 4, "vec": 1}, 1e-5),
+    (SCANS, Scan(3, 1003), {"items": 2, "vec": 4}, 1e-5),
+    (SCANS, Scan(3, 1511, "float16"), {"items": 1, "vec": 8}, 2e-3),
     (SCANS, Scan(1, 1003), {"items": 2, "vec": 4}, 1e-5),
     (SCANS, Scan(1, 1511, "bfloat16"), {"items": 1, "vec": 8}, 1e-2),
     (SCANS, Scan(1, 4096, "float16"), {"items": 2, "vec": 8}, 2e-3),
@@ -51,6 +57,12 @@ def test_untuned_few_long_rows_fill_a_device_and_many_have_no_such_knob(name, ar
     default = create(f"{name}.cuda", args, "cuda -arch=sm_90").default()
     knobs = {row[0]: row[2] for row in default.to_json_dict()["entity"]}
     assert knobs.get("split") == split
+
+
+@pytest.mark.parametrize("name", ["softmax", "cumsum"])
+def test_untuned_vectors_of_few_long_rows_have_16_bytes_whether_they_divide_rows_or_not(name):
+    default = create(f"{name}.cuda", (7, 250_001, "float16"), "cuda -arch=sm_90").default()
+    assert default["vec"].val == 8
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
