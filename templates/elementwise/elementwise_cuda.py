@@ -6,7 +6,7 @@ One kernel is written for the whole chain, as compilers of networks fuse them (C
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from autotune import SourceKernel, Target, call
 
@@ -15,23 +15,41 @@ from ..rows.rows_shape import DTYPES
 from .elementwise_shape import Elementwise
 from .expression import CUDA
 
+# Untuned: bytes from which on vectors that divide rows are wide enough.
+_WIDE_BYTES = 8
 
-def _load(shape: Elementwise) -> str:
-    """Return how the operands at ``at`` are read."""
+
+def _load(shape: Elementwise, vec: int) -> str:
+    """Return how the operands at ``at`` are read.
+
+    One as large as the result is read in vectors, which may reach across its rows. Of another one
+    elements are read singly where vectors do not divide rows.
+    """
     extents, strides = shape.plan
     reads = []
     for number in range(len(shape.operands)):
-        terms, inner = [], 1
         steps = strides[number] if strides else ()
-        for extent, stride in reversed(list(zip(extents, steps, strict=True))):
-            last = inner * extent == shape.outputs  # nothing is beyond the first axis
-            place = "at" if inner == 1 else f"(at) / {inner}"
-            if stride:
-                terms.append(f"{place} * {stride}" if last else f"{place} % {extent} * {stride}")
-            inner *= extent
-        how = "load_each" if steps and steps[-1] == 1 else "load_broadcast"
-        reads.append(f"{how}(values[u][{number}], in{number} + {' + '.join(terms) or '0'})")
+        if shape.is_whole(number):
+            reads.append(f"load_whole(values[u][{number}], in{number} + at, at)")
+        elif not any(steps) or extents[-1] % vec == 0:
+            how = "load_each" if steps and steps[-1] == 1 else "load_broadcast"
+            reads.append(f"{how}(values[u][{number}], in{number} + {_offset(shape, steps, 'at')})")
+        else:
+            offset = f"[](Index at) {{ return {_offset(shape, steps, 'at')}; }}"
+            reads.append(f"load_places(values[u][{number}], in{number}, at, {offset})")
     return "; ".join(reads)
+
+
+def _offset(shape: Elementwise, steps: Sequence[int], at: str) -> str:
+    """Return the offset of an operand of these strides at an element of the result."""
+    terms, inner = [], 1
+    for extent, stride in reversed(list(zip(shape.plan[0], steps, strict=True))):
+        last = inner * extent == shape.outputs  # nothing is beyond the first axis
+        place = at if inner == 1 else f"{at} / {inner}"
+        if stride:
+            terms.append(f"{place} * {stride}" if last else f"{place} % {extent} * {stride}")
+        inner *= extent
+    return " + ".join(terms) or "0"
 
 
 def kernel(shape: Elementwise, choice: Mapping[str, int]) -> SourceKernel:
@@ -44,7 +62,7 @@ def kernel(shape: Elementwise, choice: Mapping[str, int]) -> SourceKernel:
     parameters = [f"const Element* __restrict__ in{i}" for i in range(len(names))]
     knobs |= {
         "PARAMETERS": ", ".join([*parameters, "Element* __restrict__ out"]),
-        "LOAD_OPERANDS": _load(shape),
+        "LOAD_OPERANDS": _load(shape, choice["vec"]),
         "EXPRESSION": shape.expression.text_in(CUDA),
     }
     each = choice["threads"] * choice["vec"] * choice["unroll"]
@@ -56,10 +74,10 @@ def kernel(shape: Elementwise, choice: Mapping[str, int]) -> SourceKernel:
 
 def candidates(shape: Elementwise) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
-    widest, inner = 16 // shape.element_bytes, (shape.plan[0] or (1,))[-1]
+    widest = min(16 // shape.element_bytes, shape.outputs)
     return {
         "threads": [64, 128, 256, 512, 1024],
-        "vec": [v for v in (1, 2, 4, 8) if inner % v == 0 and v <= widest],
+        "vec": [v for v in (1, 2, 4, 8) if v <= widest],
         "unroll": [1, 2, 4, 8],
     }
 
@@ -81,15 +99,19 @@ def violation(shape: Elementwise, choice: Mapping[str, int], target: Target) -> 
 
 
 def default_choice(shape: Elementwise, target: Target) -> dict[str, int]:
-    """Return a good guess: 16-byte loads, two of each operand in flight.
+    """Return a good guess: 16-byte loads.
 
+    Vectors divide rows where such ones are wide, so that operands that are broadcast are read in
+    vectors too.
     Small arrays are divided among all multiprocessors first, as a thread that computes its
     elements one after another takes longer than a load.
     """
     options, count = candidates(shape), common.multiprocessors(target)
-    wide = max(options["vec"])
-    works = [(wide, 2), *((vec, 1) for vec in sorted(options["vec"], reverse=True))]
-    every = [{"threads": 256, "vec": vec, "unroll": unroll} for vec, unroll in works]
+    inner = (shape.plan[0] or (1,))[-1]
+    even = max(v for v in options["vec"] if inner % v == 0)
+    wide = even if even * shape.element_bytes >= _WIDE_BYTES else max(options["vec"])
+    vectors = [wide, *sorted(options["vec"], reverse=True)]
+    every = [{"threads": 256, "vec": vec, "unroll": 1} for vec in vectors]
     valid = [one for one in every if violation(shape, one, target) is None]
     filling = (one for one in valid if shape.outputs > 512 * one["vec"] * one["unroll"] * count)
     return next(filling, every[-1])

@@ -97,6 +97,10 @@ class Elementwise:
                 strides.append(step)
         return tuple(extents), tuple(tuple(each) for each in zip(*strides, strict=True))
 
+    def is_whole(self, number: int) -> bool:
+        """Return whether an operand lies in memory as the result does."""
+        return math.prod(self.operands[number][1]) == self.outputs
+
     def arguments(self) -> list[Argument]:
         """Return the operands and out."""
         inputs = [arg(name, shape or (1,), self.dtype) for name, shape in self.operands]

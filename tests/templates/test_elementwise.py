@@ -3,12 +3,15 @@
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
+from autotune.templates.elementwise import elementwise_cuda
 from autotune.templates.elementwise.elementwise_shape import Elementwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune.driver import build
+from autotune.emulator import run_emulated
 from autotune.errors import TemplateError
+from autotune.target import Target
 from autotune.task import create
 from tests.templates.emulated import arrays_of, check_emulated, drawn
 
@@ -28,6 +31,42 @@ EVERY = (
 )
 def test_expressions_match_their_reference_in_the_emulator(args, rtol):
     check_emulated("elementwise.cuda", args, rtol=rtol)
+
+
+# A prime number of elements, rows of odd lengths, columns, and a number.
+ODD = {
+    "a prime": ("a * 2 + b", (("a", (1009,)), ("b", (1009,)))),
+    "rows": ("a * s + t", (("a", (11, 13, 7)), ("s", (13, 1)), ("t", (11, 1, 7)))),
+    "columns": ("a - b", (("a", (37, 1)), ("b", (1, 41)))),
+    "a number": ("a + b", (("a", (9, 131)), ("b", ()))),
+}
+
+
+@pytest.mark.parametrize("vec", [2, 4, 8])
+@pytest.mark.parametrize("name", ODD)
+def test_vectors_reach_across_rows_and_the_last_one_may_be_partial(name, vec):
+    shape = Elementwise(*ODD[name], "float16")
+    choice = {"threads": 64, "vec": vec, "unroll": 2}
+    assert not elementwise_cuda.violation(shape, choice, Target("cuda -arch=sm_90"))
+    source = elementwise_cuda.kernel(shape, choice)
+    arrays = arrays_of(source)
+    run_emulated(source.kernel("cuda"), arrays, orders=(0,))
+    want = source.reference(*(each.astype(np.float64) for each in arrays[:-1]))
+    np.testing.assert_allclose(arrays[-1].astype(np.float64), want, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("operands", "vec"),
+    [
+        ((("a", (20_000_003,)),), 8),
+        ((("a", (4099, 4099)), ("s", (4099,))), 8),
+        ((("a", (6000, 2052)), ("s", (2052,))), 4),
+    ],
+)
+def test_untuned_vectors_are_wide_and_divide_rows_where_such_ones_are(operands, vec):
+    text = " + ".join(name for name, _ in operands)
+    task = create("elementwise.cuda", (text, operands, "float16"), "cuda -arch=sm_90")
+    assert task.default()["vec"].val == vec
 
 
 # Runs of one element, of odd lengths, beyond a task, and of a single number.

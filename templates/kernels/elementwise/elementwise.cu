@@ -8,7 +8,35 @@ typedef unsigned Index;
 typedef size_t Index;
 #endif
 
-// Loads VEC neighbours, or one element that is broadcast.
+// Whether the vector from `at` on is whole: the last one of all may not be.
+__device__ __forceinline__ bool is_inside(Index at) { return SIZE % VEC == 0 || at + VEC <= SIZE; }
+
+// Loads VEC neighbours of an operand that is as large as the result.
+__device__ __forceinline__ void load_whole(float (&to)[VEC], const Element* from, Index at) {
+  if (is_inside(at)) {
+    load_elements<VEC>(to, from);
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j < VEC; ++j) {
+    float one[1] = {0};
+    if (at + j < SIZE) load_elements<1>(one, from + j);
+    to[j] = one[0];
+  }
+}
+
+// Loads the elements of VEC neighbours of the result by their offsets: beyond the last one that.
+template <typename Offset>
+__device__ __forceinline__ void load_places(float (&to)[VEC], const Element* from, Index at, Offset offset) {
+#pragma unroll
+  for (int j = 0; j < VEC; ++j) {
+    float one[1];
+    load_elements<1>(one, from + offset(at + j < SIZE ? at + j : SIZE - 1));
+    to[j] = one[0];
+  }
+}
+
+// Loads VEC neighbours in a row of an operand, or one element that is broadcast.
 __device__ __forceinline__ void load_each(float (&to)[VEC], const Element* from) {
   load_elements<VEC>(to, from);
 }
@@ -36,6 +64,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) elementwise(PARAMETERS) {
     float result[VEC];
 #pragma unroll
     for (int j = 0; j < VEC; ++j) result[j] = EXPRESSION;
-    store_elements<VEC>(out + at, result);
+    if (is_inside(at)) {
+      store_elements<VEC>(out + at, result);
+      continue;
+    }
+#pragma unroll
+    for (int j = 0; j < VEC; ++j) {
+      const float one[1] = {result[j]};
+      if (at + j < SIZE) store_elements<1>(out + at + j, one);
+    }
   }
 }
