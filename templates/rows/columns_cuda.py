@@ -1,10 +1,12 @@
 """Softmax along a middle axis for CUDA: of columns of planes, read coalesced across them.
 
-The map is that of `rows_cuda` (``row_maps.h``); the kernel is ``columns.cu``.
+The map is that of `rows_cuda` (``row_maps.h``); the kernel is ``columns.cu``. Few long columns are
+split among blocks, in two passes, as in `split_rows`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +22,11 @@ from .rows_shape import DTYPES, MAPS, Rows, check_extents, check_rows
 MOST_KEPT, SHARED_BYTES, STATE_BYTES = 64, 48 * 1024, 8
 # Elements of a column that are loaded together where they are not kept.
 SWEPT = 8
-TEXTS = ("elements.h", "reducers.h", "row_maps.h", "columns.cu")
+TEXTS = ("dependent_launch.h", "elements.h", "reducers.h", "row_maps.h", "columns.cu")
+# Ranges of a column, the least rows of one, most columns that are split, and words of a state.
+SPLITS, SHORTEST, FEW, STATE_WORDS = (1, 2, 4, 8, 16, 32, 64, 128, 256), 64, 2**14, 2
+# Knobs that were added, with the values that kernels had before: old logs stay valid.
+ADDED = {"split": 1}
 
 
 @dataclass(frozen=True)
@@ -62,12 +68,18 @@ def candidates(shape: Columns) -> dict[str, list[int]]:
         "rows": [1, 2, 4, 8, 16, 32, 64],
         "width": [w for w in (1, 2, 4, 8) if shape.inner % w == 0 and w <= widest],
         "keep": [0, 1],
+        "split": common.up_to(shape.depth // SHORTEST if shape.columns <= FEW else 1, SPLITS),
     }
+
+
+def _per_split(shape: Columns, choice: Mapping[str, int]) -> int:
+    """Return the rows of a range of a column."""
+    return common.ceil_div(shape.depth, choice["split"])
 
 
 def _kept(shape: Columns, choice: Mapping[str, int]) -> int:
     """Return the elements that a thread holds at a time."""
-    each = common.ceil_div(shape.depth, choice["rows"])
+    each = common.ceil_div(_per_split(shape, choice), choice["rows"])
     items = common.pick(choice["keep"], each, common.smaller(each, SWEPT))
     return items * choice["width"]
 
@@ -81,7 +93,11 @@ def violation(shape: Columns, choice: Mapping[str, int], target: Target) -> str 
         (threads < 32, "less than a warp"),
         (_kept(shape, choice) > MOST_KEPT, "columns too long for registers"),
         (across * choice["rows"] * STATE_BYTES > SHARED_BYTES, "too much shared memory"),
-        ((choice["rows"] > 4) & (choice["rows"] >= 2 * shape.depth), "threads beyond a column"),
+        (
+            (choice["rows"] > 4) & (choice["rows"] >= 2 * _per_split(shape, choice)),
+            "threads beyond a column",
+        ),
+        ((choice["split"] > 1) & (choice["keep"] > 0), "a range is read twice"),
     ]
     return common.first_broken(rules)
 
@@ -91,10 +107,9 @@ def estimate(shape: Columns, choice: Mapping[str, int], target: Target) -> float
     threads, kept = choice["threads"] * choice["rows"], _kept(shape, choice)
     across = choice["threads"] * choice["width"]
     blocks = common.ceil_div(shape.columns, across)
-    occupied = common.occupancy(
-        target, blocks, threads, 24 + 2 * kept, across * choice["rows"] * STATE_BYTES
-    )
-    each = common.ceil_div(shape.depth, choice["rows"])
+    shared = across * choice["rows"] * STATE_BYTES
+    occupied = common.occupancy(target, blocks * choice["split"], threads, 24 + 2 * kept, shared)
+    each = common.ceil_div(_per_split(shape, choice), choice["rows"])
     rounds = common.ceil_div(each, max(1, kept // choice["width"]))
     passes = 1 if choice["keep"] else 2
     flight = occupied.together * threads * kept * shape.element_bytes
@@ -107,16 +122,21 @@ def estimate(shape: Columns, choice: Mapping[str, int], target: Target) -> float
     busy = max(issue, 40 * each * choice["width"])
     waiting *= narrow
     overlapped = passes * (max(waiting, busy) + 0.4 * min(waiting, busy))
-    alone = overlapped + 20 * choice["rows"] * choice["width"] + 1000
+    # Threads of a column are combined by halves.
+    combining = 80 * math.log2(choice["rows"]) * choice["width"]
+    alone = overlapped + combining + 1000
     wasted = blocks * across / shape.columns
-    return occupied.waves * alone * wasted
+    # Another kernel, and states of ranges that each thread combines.
+    states = 200 * common.ceil_div(choice["split"], choice["rows"]) * choice["width"]
+    second = 2500 + states + combining if choice["split"] > 1 else 0
+    return occupied.waves * (alone * wasted + second)
 
 
 def default_choice(shape: Columns, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
     return common.best_drawn(
         candidates(shape),
-        1000,
+        2000,
         partial(violation, shape, target=target),
         partial(estimate, shape, target=target),
     )
@@ -129,8 +149,17 @@ def kernel(shape: Columns, choice: Mapping[str, int]) -> SourceKernel:
     knobs |= common.defines(
         outer=shape.outer, depth=shape.depth, inner=shape.inner, vec=1, gain=0, shift=0,
         element=list(DTYPES).index(shape.dtype), spatial=1, channels=1, groups=1,
+        per_split=_per_split(shape, choice),
     )  # fmt: skip
     knobs |= {"EPSILON": "0.0", "MAP": MAPS[shape.operation]}
-    blocks = common.ceil_div(shape.columns, choice["threads"] * choice["width"])
-    calls = [call("columns", ["data", "out"], blocks, (choice["threads"], choice["rows"]))]
-    return common.cuda_kernel(shape, TEXTS, knobs, calls)
+    grid = (common.ceil_div(shape.columns, choice["threads"] * choice["width"]), choice["split"])
+    block = (choice["threads"], choice["rows"])
+    if choice["split"] == 1:  # there are no states of ranges
+        calls = [call("columns", ["data", "out", "out"], grid, block)]
+        return common.cuda_kernel(shape, TEXTS, knobs, calls)
+    calls = [
+        call("column_states", ["data", "partial"], grid, block),
+        call("columns", ["data", "out", "partial"], grid, block, early=True),
+    ]
+    parts = (choice["split"] * shape.columns, STATE_WORDS)
+    return common.cuda_kernel(shape, TEXTS, knobs, calls, parts)
