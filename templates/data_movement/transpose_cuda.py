@@ -16,11 +16,14 @@ from .. import common
 from .transpose_shape import Transpose, strides_of
 
 # Knobs that were added, with the values that kernels had before: old logs stay valid.
-ADDED = {"planes": 1}
+ADDED = {"planes": 1, "times": 1}
 # Lanes of a plane up to which a block has several planes where nothing was tuned, its threads, and
 # bytes of their vectors: 8192 planes of 8x8 floats took 1.97 us so on an H200, and 2.38 to 2.53
 # with vectors of 16 bytes.
 _FEW_LANES, _THREADS, _SHORT_VECTOR = 64, 256, 8
+# Bytes that a thread holds, of several vectors; and where nothing was tuned, least blocks of such
+# threads. 8191x4093 floats took an H200 88 us so, 141 by threads of one, halves 60 and 123.
+_MOST_HELD, _LEAST_BLOCKS = 128, 528
 
 
 class Planes:
@@ -54,14 +57,15 @@ def _blocks(shape: Transpose, choice: Mapping[str, int]) -> int:
     planes, v = Planes(shape), choice["v"]
     threads = choice["lanes_x"] * choice["lanes_y"]
     if not shape.moved:
-        return common.ceil_div(planes.batch * planes.columns // v, threads)
+        vectors = planes.batch * planes.columns // v
+        return common.ceil_div(vectors, threads * choice["times"])
     return common.ceil_div(planes.batch, choice["planes"]) * _tiles(planes, choice)
 
 
 def _tiles(planes: Planes, choice: Mapping[str, int]) -> int:
     """Return the tiles of a plane."""
     across = common.ceil_div(planes.columns, choice["lanes_x"] * choice["v"])
-    return across * common.ceil_div(planes.rows, choice["lanes_y"] * choice["v"])
+    return across * common.ceil_div(planes.rows, choice["lanes_y"] * choice["times"] * choice["v"])
 
 
 def _power(least: int) -> int:
@@ -96,6 +100,7 @@ def candidates(shape: Transpose) -> dict[str, list[int]]:
         "lanes_y": [1, 2, 4, 8, 16, 32, 64],
         "staged": [0, 1] if shape.moved else [0],
         "planes": common.up_to(planes.batch, (1, 2, 4, 8, 16, 32, 64)) if shape.moved else [1],
+        "times": [1, 2, 4, 8],
     }
 
 
@@ -105,13 +110,19 @@ def violation(shape: Transpose, choice: Mapping[str, int], target: Target) -> st
     lanes_x, lanes_y = choice["lanes_x"], choice["lanes_y"]
     threads = lanes_x * lanes_y * choice["planes"]
     plane = planes.columns * (planes.rows if moved else 1)
-    shared = choice["staged"] * threads * v * v * shape.element_bytes
+    times = choice["times"]
+    held = times * v * shape.element_bytes * (v if moved else 1)
+    shared = choice["staged"] * threads * times * v * v * shape.element_bytes
     rules = [
         (threads > limits.threads_per_block, "too many threads"),
         (threads < min(32, max(1, plane // 8)), "too few threads"),
         (shared > limits.shared_bytes, "too much shared memory"),
         (moved & (lanes_x > 1) & (lanes_x * v >= 2 * planes.columns), "columns beyond the plane"),
-        (moved & (lanes_y > 1) & (lanes_y * v >= 2 * planes.rows), "rows beyond the plane"),
+        (
+            moved & (lanes_y * times > 1) & (lanes_y * times * v >= 2 * planes.rows),
+            "rows beyond the plane",
+        ),
+        ((times > 1) & (held > _MOST_HELD), "too many vectors of a thread"),
         ((choice["planes"] > 1) & (_tiles(planes, choice) > 1), "several planes of several tiles"),
     ]
     return common.first_broken(rules)
@@ -121,7 +132,8 @@ def default_choice(shape: Transpose, target: Target) -> dict[str, int]:
     """Return a good guess: the widest vectors, square tiles, through shared memory.
 
     In planes of a few rows or columns a thread transposes its whole tile in registers. A block has
-    as many small planes as give it threads enough.
+    as many small planes as give it threads enough. Where extents are odd, a thread has several
+    vectors.
     """
     options, planes = candidates(shape), Planes(shape)
     few = shape.moved and min(planes.rows, planes.columns) in options["v"]
@@ -130,13 +142,30 @@ def default_choice(shape: Transpose, target: Target) -> dict[str, int]:
     x, y = (_power(common.ceil_div(extent, v)) for extent in (planes.columns, planes.rows))
     if shape.moved and planes.batch > 1 and x * y <= _FEW_LANES:
         several = max(p for p in options["planes"] if p * x * y <= _THREADS)
-        return {"v": v, "lanes_x": x, "lanes_y": y, "staged": staged, "planes": several}
+        tile = {"v": v, "lanes_x": x, "lanes_y": y, "staged": staged}
+        return {**tile, "planes": several, "times": 1}
     first = ((16, 16), (8, 16), (16, 8), (8, 8), (32, 4), (4, 32), (32, 2), (2, 32))
     flat = ((64, 1), (1, 64), (32, 1), (1, 32))
     lanes = (*(flat if few else ()), *first, *product(options["lanes_x"], options["lanes_y"]))
-    every = (
-        {"v": v, "lanes_x": x, "lanes_y": y, "staged": staged, "planes": 1}
+    single = [
+        {"v": v, "lanes_x": x, "lanes_y": y, "staged": staged, "planes": 1, "times": 1}
         for v in options["v"][::-1]
         for x, y in lanes
-    )
+    ]
+    every = [*([] if few else _several(shape, max(options["v"]), staged)), *single]
     return next(choice for choice in every if violation(shape, choice, target) is None)
+
+
+def _several(shape: Transpose, v: int, staged: int) -> list[dict[str, int]]:
+    """Return choices of several vectors a thread, so that as many bytes are in flight.
+
+    That is where vectors are narrow, and blocks are enough.
+    """
+    if v > 1 and v * shape.element_bytes > 4:
+        return []
+    shared = {"v": v, "staged": staged, "planes": 1}
+    lanes = {"lanes_x": 16, "lanes_y": 16, "times": 4}
+    if v * shape.element_bytes == 1:
+        lanes = {"lanes_x": 32, "lanes_y": 8, "times": 8}
+    choice = {**shared, **lanes}
+    return [choice] if _blocks(shape, choice) >= _LEAST_BLOCKS else []

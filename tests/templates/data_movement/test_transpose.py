@@ -59,4 +59,38 @@ def test_a_configuration_from_before_planes_shared_blocks_still_builds_its_kerne
     entities = {name: OtherOptionEntity(value) for name, value in choice.items()}
     task = create("transpose.cuda", ((16, 40, 24), (0, 2, 1)), HOPPER)
     source = task.instantiate(ConfigEntity(7, None, entities))
-    assert source.defines == transpose_cuda.kernel(shape, choice | {"planes": 1}).defines
+    assert (
+        source.defines == transpose_cuda.kernel(shape, choice | {"planes": 1, "times": 1}).defines
+    )
+
+
+SEVERAL = [
+    (Transpose((97, 131), (1, 0), "int8"), {"v": 1, "staged": 1, "times": 4}),
+    (Transpose((3, 67, 41), (0, 2, 1), "float16"), {"v": 1, "staged": 1, "times": 2}),
+    (Transpose((66, 70), (1, 0), "float16"), {"v": 2, "staged": 0, "times": 2}),
+    (Transpose((33, 5, 35), (2, 1, 0), "float64"), {"v": 1, "staged": 1, "times": 2}),
+    (Transpose((5, 7, 129), (1, 0, 2), "int8"), {"v": 1, "staged": 0, "times": 8}),
+]
+
+
+@pytest.mark.parametrize(("shape", "knobs"), SEVERAL)
+def test_threads_of_several_vectors_move_all_elements(shape, knobs, tmp_path):
+    choice = {"lanes_x": 16, "lanes_y": 8, "planes": 1, **knobs}
+    assert transpose_cuda.violation(shape, choice, HOPPER) is None
+    assert right(shape, choice, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("shape", "times"),
+    [
+        (Transpose((8191, 4093), (1, 0), "int8"), 8),
+        (Transpose((8191, 4093), (1, 0), "float16"), 4),
+        (Transpose((8191, 4093), (1, 0)), 4),
+        (Transpose((101, 103), (1, 0)), 1),
+        (Transpose((4096, 4096), (1, 0)), 1),
+    ],
+)
+def test_untuned_threads_have_several_vectors_where_these_are_narrow_and_blocks_enough(
+    shape, times
+):
+    assert transpose_cuda.default_choice(shape, HOPPER)["times"] == times

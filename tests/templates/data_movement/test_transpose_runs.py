@@ -57,7 +57,8 @@ def test_every_choice_moves_all_elements(shape, tmp_path):
         (((8, 3, 224, 224), (0, 2, 3, 1)), "transpose_runs"),
         (((1000, 18, 20), (0, 2, 1)), "transpose"),
         (((10, 17, 5), (0, 2, 1)), "transpose"),
-        (((1000, 17, 2, 20), (0, 3, 2, 1)), "transpose"),
+        (((1000, 17, 2, 20), (0, 3, 2, 1)), "transpose_tiles"),
+        (((100, 27, 2, 29), (0, 3, 2, 1)), "transpose"),
         (((1001, 1003), (1, 0)), "transpose"),
     ],
 )

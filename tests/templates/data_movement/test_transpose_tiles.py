@@ -67,6 +67,7 @@ def test_vectors_reach_across_axes_whose_runs_they_divide(shape, vectors):
         (((2, 213, 16, 43, 8), (0, 2, 4, 1, 3), "float16"), "transpose_tiles"),
         (((77, 6, 12, 65), (2, 0, 3, 1)), "transpose_tiles"),
         (((3000, 70, 3), (1, 0, 2)), "transpose_tiles"),
+        (((70, 301, 66, 35), (0, 3, 2, 1), "float16"), "transpose_tiles"),
         (((1024, 1024), (1, 0)), "transpose"),
         (((300, 20, 500), (1, 0, 2)), "transpose"),
         (((1000, 18, 20), (0, 2, 1)), "transpose"),
