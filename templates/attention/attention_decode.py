@@ -17,14 +17,23 @@ from autotune.errors import TemplateError
 
 from .. import common
 from ..tensor_map import initializer, tensor_map
-from .attention_mma import MOST_EMPTY, Attention, bias_registers, defines, launches
+from .attention_mma import (
+    LEAST_KEYS,
+    MOST_EMPTY,
+    MOST_REGISTERS,
+    Attention,
+    bias_registers,
+    defines,
+    launches,
+)
 
 # Rows of an MMA tile, and the most rows of queries that share keys.
 TILE_ROWS, MOST_ROWS = 16, 32
 # Columns of a box of TMA.
 BOX_COLUMNS = 64
-# Largest head size: accumulators and queries are in registers.
-MOST_SIZE = 192
+# Largest head size: accumulators and queries are in registers, of which the widest heads leave a
+# few spilled by the least tiles of keys.
+MOST_SIZE = 256
 # Multiprocessors of an H100 or H200, which the blocks of a split are to fill.
 MULTIPROCESSORS = 132
 # Bytes of keys and values beyond which little of them stays in the L2 cache.
@@ -49,7 +58,9 @@ class DecodeTiling:
         self.shared_bytes = (
             c["warps"] * (common.larger(buffer, partial_bytes) + 8 * c["stages"]) + 1024
         )
-        self.registers = 3 * deep // 4 + c["keys"] // 2 + bias_registers(shape, c["keys"]) + 64
+        every = 3 * deep // 4 + c["keys"] // 2 + bias_registers(shape, c["keys"]) + 64
+        least = c["keys"] == LEAST_KEYS
+        self.registers = common.pick(least, common.smaller(every, MOST_REGISTERS), every)
         self.blocks = self.tiles * shape.matrices
 
     def resident(self) -> int:
