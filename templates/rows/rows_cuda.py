@@ -27,6 +27,8 @@ TEXTS = ("elements.h", "reducers.h", "row_maps.h")
 # bytes at a time, and threads have twice as many elements as here at most; and threads that keep
 # rows in registers which are too long for 1024.
 LONG, LEAST_EACH, KEEPING = 4096, 20, 512
+# Untuned: rows of 16-bit elements beyond which threads have as many elements of long ones.
+MANY_ROWS = 2048
 # Floats of the largest state of a part of a row.
 STATE_WORDS = 3
 
@@ -111,7 +113,8 @@ def default_choice(shape: Rows, target: Target) -> dict[str, int]:
     blocks; one warp has a row of up to 768 elements. Odd rows are loaded in vectors of four, and
     where they are short and few by scalars: an H200 took 1.70 us for 4096x29 so, 2.05 in vectors.
     Of long odd ones a thread keeps more: 2048x50257 float32 took 215 us by 512 threads, which keep
-    a row, and 292 by 1024, which read it twice.
+    a row, and 292 by 1024, which read it twice. Of many long rows of 16-bit elements it does so
+    too: layer norm of 8192x8192 float16 took 68 us by 256 threads, and 126 by 1024.
     """
     options = candidates(shape)
     whole = [v for v in options["vec"] if shape.columns % v == 0]
@@ -136,7 +139,8 @@ def default_choice(shape: Rows, target: Target) -> dict[str, int]:
 
 def _is_wider(shape: Rows, threads: int, vec: int, long: bool) -> bool:
     """Return whether a row has enough elements for so many threads, as measured on an H200."""
-    if long:
+    many = vec == 8 and shape.rows > MANY_ROWS and shape.columns >= LONG
+    if long or many:
         return threads * LEAST_EACH <= shape.columns
     if shape.rows <= FEW_ROWS:
         return threads * vec <= shape.columns

@@ -18,8 +18,9 @@ from autotune import SourceKernel, Target
 from .. import common
 
 KNOB, SPLITS = "split", (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
-# Most rows, and least elements of one, for which a split may pay.
-FEW, LONG = 128, 8192
+# Most rows, as many as an H100 has multiprocessors, and least elements of one, for which a split
+# may pay.
+FEW, LONG = 132, 8192
 # Least elements of a range; where nothing was tuned, blocks that are wanted, and number of rows
 # beyond which only rows of so many elements are split, as a block keeps shorter ones in registers;
 # and most ranges, unless they are long.

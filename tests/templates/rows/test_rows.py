@@ -193,6 +193,14 @@ def test_many_long_odd_rows_stay_in_the_registers_of_few_threads_untuned(rows, t
     assert rows_cuda.violation(rows, choice, target) is None
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "threads"), [(8192, 8192, 256), (16384, 5120, 256), (300, 8192, 1024)]
+)
+def test_threads_have_more_of_many_long_rows_of_16_bit_elements_untuned(rows, columns, threads):
+    args = (rows, columns, 1e-5, True, True, "float16")
+    assert create("layer_norm.cuda", args, "cuda -arch=sm_90").default()["threads"].val == threads
+
+
 @pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
 def test_short_rows_share_a_warp_untuned(name):
     default = create(f"{name}.cuda", (10_000, 33), "cuda -arch=sm_90").default()

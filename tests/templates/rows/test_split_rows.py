@@ -51,6 +51,7 @@ def test_rows_that_are_divided_match_their_reference_in_the_emulator(
     [
         ("softmax", (7, 250_001), 64), ("cumsum", (1, 1_000_003), 256),
         ("group_norm", (2, 320, 4096, 32), 8), ("layer_norm", (4096, 4096), None),
+        ("log_softmax", (131, 262_147, "float16"), 4), ("softmax", (200, 131_072), None),
     ],
 )  # fmt: skip
 def test_untuned_few_long_rows_fill_a_device_and_many_have_no_such_knob(name, args, split):
