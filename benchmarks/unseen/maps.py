@@ -31,6 +31,16 @@ def norm(name: str, rows: int, columns: int, dtype: str = "float32") -> Layer:
     return eager("rows", f"{name}.cuda", (rows, columns, *options, dtype), compute)
 
 
+def softmax_along(outer: int, depth: int, inner: int, dtype: str = "float32") -> Layer:
+    """Return softmax along the middle of three axes."""
+    import torch
+
+    def compute(arrays: Arrays) -> Any:
+        return torch.softmax(arrays[0].reshape(outer, depth, inner), 1)
+
+    return eager("rows", "softmax.cuda", (outer, depth, dtype, inner), compute)
+
+
 def group_norm(n: int, channels: int, pixels: int, groups: int, dtype: str = "float32") -> Layer:
     """Return a group norm of images NCHW."""
     import torch

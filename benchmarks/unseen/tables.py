@@ -11,6 +11,7 @@ from benchmarks.unseen.families import groups
 from benchmarks.unseen.layer import PLAIN, After, Layer, Way
 from benchmarks.unseen.lost import lost
 from benchmarks.unseen.maps import attention, embedding, norm, permute, reduction
+from benchmarks.unseen.odd import large_heads, odd_extents
 from benchmarks.unseen.products import Product
 
 _BIAS, _RELU = After(True), After(True, activation="relu")
@@ -178,6 +179,8 @@ def _tables() -> Iterator[tuple[str, list[Any]]]:
     yield "small planes", [permute(*each) for each in _PERMUTED]
     yield "short rows", [norm(*each) for each in _SHORT_ROWS]
     yield "memory", [*_MEMORY]
+    yield "odd extents", [*odd_extents()]
+    yield "decoding, large heads", [*large_heads()]
     yield "te", [*_te()]
 
 
