@@ -226,7 +226,7 @@ def gemm_cuda_any(
             ``gemm_nn.cuda`` (halves there with rows in memory that 8 divides); ``"tf32"``, of
             float32 arrays that tensor cores (sm_80 and later) multiply after rounding to 11 bits
             (or cutting, by ``wgmma``; on sm_90 rows of no multiple of 16 bytes may be multiplied
-            as float32, more exactly);
+            more exactly, as float32 or as sums of two bfloat16);
             ``"int8"``, with c int32, of which nothing follows; on sm_90 by ``wgmma``, where
             ``transpose_b`` and a k that 16 divides spare copies.
         transpose_a, transpose_b: whether a is stored as [k, m], and b as [n, k].
@@ -275,10 +275,10 @@ def family_of_product(
     if shape.dtype not in dtypes:
         raise TemplateError(f"{name}: dtype must be {', '.join(dtypes)}, got {shape.dtype!r}")
     target = Target.current() or Target("cuda")
-    if gemm_tf32.runs_as_float32(shape, target, get_config()):
-        shape = gemm_tf32.as_float32(shape)
-    if shape.dtype == "float32":
-        return gemm_float.family_of(shape, target, get_config(), fma), shape
+    as_float32 = gemm_tf32.runs_as_float32(shape, target, get_config())
+    if as_float32 or shape.dtype == "float32":
+        family = gemm_float.family_of(shape, target, get_config(), fma)
+        return family, gemm_float.taken(family, shape)
     if shape.dtype in HALVES and _on_copies(shape, target):
         return _odd_rows(shape, target), shape
     old = gemm_half.chosen_before(get_config())

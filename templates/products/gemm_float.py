@@ -4,7 +4,7 @@ Six families multiply them, each where it is fastest: `matvec_cuda` few rows by 
 [n, k], `matvec_across` one by a b stored as [k, n], `gemm_small_k` sums of few products,
 `gemm_bf16x3` large products on tensor cores, `gemm_bf16x3_fused` those with long sums, few columns
 or many matrices, and `gemm_cuda` all others. Their estimates choose, as they choose among the
-tiles of each.
+tiles of each. They multiply products as TF32 too, where those of TF32 are slower (`gemm_tf32`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from autotune import Target
 
 from ..epilogue import Epilogue
 from . import gemm_bf16x3, gemm_bf16x3_fused, gemm_cuda, gemm_small_k, matvec_across, matvec_cuda
-from .gemm_shape import Gemm
+from .gemm_shape import TF32, Gemm
 from .gemm_wgmma import has_wgmma
 
 # A knob that no other of these families has: by it a configuration of a log is known.
@@ -47,15 +47,22 @@ def family_of(shape: Gemm, target: Target, knobs: Container[str], fma: bool = Fa
     return known or _fastest(replace(shape, epilogue=Epilogue()), target, fma)
 
 
+def taken(family: ModuleType, shape: Gemm) -> Gemm:
+    """Return the shape that a family gets: of products as TF32, which only one tells apart."""
+    exact = shape.dtype == TF32 and family is not gemm_bf16x3_fused
+    return replace(shape, dtype="float32") if exact else shape
+
+
 @lru_cache(maxsize=1024)
 def _fastest(shape: Gemm, target: Target, fma: bool) -> ModuleType:
     """Return the family whose untuned choice takes the fewest cycles by its estimate."""
-    if not fma and matvec_cuda.suits(shape):
+    exact = taken(gemm_cuda, shape)
+    if not fma and matvec_cuda.suits(exact):
         return matvec_cuda
     families = [gemm_cuda]
-    if gemm_small_k.refusal(shape) is None:
+    if gemm_small_k.refusal(exact) is None:
         families.append(gemm_small_k)
-    if not fma and matvec_across.suits(shape, target):
+    if not fma and matvec_across.suits(exact, target):
         families.append(matvec_across)
     if not fma and has_wgmma(target):
         families += ON_TENSOR_CORES
@@ -68,6 +75,7 @@ def cycles(shape: Gemm, target: Target) -> float:
 
 
 def _cycles(family: ModuleType, shape: Gemm, target: Target) -> float:
+    shape = taken(family, shape)
     cycles: float = family.estimate(shape, family.default_choice(shape, target), target)
     narrow = family is gemm_cuda and shape.transpose_b and shape.k % 4 > 0
     long = shape.m <= FEW_ROWS and shape.k > gemm_small_k.LONGEST

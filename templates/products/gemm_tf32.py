@@ -2,8 +2,8 @@
 
 Rows that are no multiple of 16 bytes cannot be loaded by TMA: they are copied first, or loaded by
 copies of 4 bytes for ``mma.sync``. Kernels of float32 read them as they are, and split floats into
-three of bfloat16 for tensor cores; their results are more exact than what TF32 asks for. With
-short sums most of the time goes to results, and estimates choose.
+two or three of bfloat16 for tensor cores; their results are more exact than what TF32 asks for.
+With short sums most of the time goes to results, and estimates choose.
 """
 
 from __future__ import annotations
@@ -38,11 +38,6 @@ UNALIGNED_SWAPPED, FAR_SWAPPED = 0.75, 1.64
 ODD_SWAPPED, ODD_FAR_SWAPPED = 2.5, 5.0
 
 
-def as_float32(shape: Gemm) -> Gemm:
-    """Return the same product of float32."""
-    return replace(shape, dtype="float32")
-
-
 def runs_as_float32(shape: Gemm, target: Target, knobs: Container[str]) -> bool:
     """Return whether a product as TF32 runs by kernels of float32.
 
@@ -65,7 +60,7 @@ def _is_faster_as_float32(shape: Gemm, target: Target) -> bool:
     """Return whether kernels of float32 are faster than those by TMA, or than ``mma.sync``."""
     by_tma = _cycles_by_tma(shape, target)
     if by_tma is not None:
-        return gemm_float.cycles(as_float32(shape), target) < by_tma
+        return gemm_float.cycles(shape, target) < by_tma
     if shape.k <= FEW_TERMS:
         return True
     if gemm_tma.refusal(shape) is None:

@@ -1,5 +1,6 @@
 // Warp-specialised GEMM of float32 on Hopper's tensor cores, C[M, N] = A[M, K] B[K, N], that splits each float into
-// three bfloat16 (bf16x3_split.h) itself: no packed copies are written, so operands are read once for each tile.
+// three bfloat16 (bf16x3_split.h), or two as TF32 (bf16x2_split.h), itself: no packed copies are written, so operands are
+// read once for each tile.
 //
 // The left operand is A and the right one B, or with SWAPPED these of the transposed product. A block computes GROUPS *
 // 64 rows by TILE_N columns over one of SPLIT ranges of K. A consumer warpgroup multiplies 64 rows: its threads load
@@ -11,8 +12,9 @@
 // Tensor cores truncate when they accumulate: sums of a K tile, the small products first, are added as floats. K tiles
 // with floats that cannot be split are multiplied by fmaf in the warps that have them.
 constexpr int WORDS = TILE_N / 2, TILE_M = GROUPS * 64, PRODUCERS = 128, WARPS = 4;
-constexpr int COLUMN_CELLS = CHUNK / 8, PITCH = TILE_N + 2, STAGE_BYTES = 3 * COLUMN_CELLS * PITCH * 16;
-constexpr int PIECE_BYTES = COLUMN_CELLS * PITCH * 16;
+constexpr int PIECES = sizeof(Pieces) / sizeof(unsigned);
+constexpr int COLUMN_CELLS = CHUNK / 8, PITCH = TILE_N + 2, PIECE_BYTES = COLUMN_CELLS * PITCH * 16;
+constexpr int STAGE_BYTES = PIECES * PIECE_BYTES;
 // Cells of a producer thread in a K tile, and how many K tiles it loads ahead.
 constexpr int CELLS = (COLUMN_CELLS * TILE_N + PRODUCERS - 1) / PRODUCERS;
 constexpr int RIGHT_AHEAD = CELLS == 1 ? 3 : CELLS == 2 ? 2 : 1;
@@ -51,31 +53,32 @@ __device__ __forceinline__ Range range_of(int z) {
 }
 
 // The pieces of a K tile as left operands: two steps of 16 along K.
-typedef unsigned Fragments[2][3][4];
+typedef unsigned Fragments[2][PIECES][4];
 
 __device__ __forceinline__ bool split_left(Fragments& to, const LeftTile& x) {
-  SplitStatistics statistics = {0.0f, 0};
+  SplitStatistics statistics = {};
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const int step = i / 4, half = i % 2, first = i / 2 * 2;
     const Pieces pieces = split(x[half][first], x[half][first + 1], statistics);
 #pragma unroll
-    for (int piece = 0; piece < 3; ++piece) to[step][piece][i % 4] = pieces.word[piece];
+    for (int piece = 0; piece < PIECES; ++piece) to[step][piece][i % 4] = pieces.word[piece];
   }
   statistics.force_update();
   return statistics.unsplittable();
 }
 
-// Issues the wgmma of a K tile: the six largest of the nine products of pieces, in ascending order.
+// Issues the wgmma of a K tile: the six largest of the nine products of three pieces, or the three largest of the four of
+// two, in ascending order.
 __device__ __forceinline__ void issue_k_tile(float (&sum)[WORDS], const Fragments& left, descriptor right) {
-  constexpr int LEFT[6] = {1, 0, 2, 0, 1, 0}, RIGHT[6] = {1, 2, 0, 1, 0, 0};
+  constexpr int LEFT[6] = {1, 0, 2, 0, 1, 0}, RIGHT[6] = {1, 2, 0, 1, 0, 0}, FIRST = PIECES == 3 ? 0 : 3;
   wgmma_fence();
 #pragma unroll
-  for (int i = 0; i < 6; ++i)
+  for (int i = FIRST; i < 6; ++i)
 #pragma unroll
     for (int step = 0; step < 2; ++step)
       issue_part(sum, left[step][LEFT[i]],
-                 right + descriptor_offset(RIGHT[i] * PIECE_BYTES + step * 2 * PITCH * 16), i > 0 || step > 0);
+                 right + descriptor_offset(RIGHT[i] * PIECE_BYTES + step * 2 * PITCH * 16), i > FIRST || step > 0);
   wgmma_commit();
 }
 
@@ -83,7 +86,8 @@ __device__ __forceinline__ void issue_k_tile(float (&sum)[WORDS], const Fragment
 __device__ __forceinline__ void fence_left_operand(const Fragments& left) {
 #ifndef AUTOTUNE_EMULATE
 #pragma unroll
-  for (int i = 0; i < 24; ++i) asm volatile("" ::"r"(left[i / 12][i / 4 % 3][i % 4]) : "memory");
+  for (int i = 0; i < 8 * PIECES; ++i)
+    asm volatile("" ::"r"(left[i % 2][i / 2 % PIECES][i / 2 / PIECES]) : "memory");
 #endif
 }
 
@@ -194,19 +198,19 @@ struct CellSource {
 
 // Splits and stores a K tile; returns whether this thread's floats could not all be split.
 __device__ __forceinline__ bool store_cells(char* stage, const CellSource& source, const RightTile& x) {
-  SplitStatistics statistics = {0.0f, 0};
+  SplitStatistics statistics = {};
 #pragma unroll
   for (int i = 0; i < CELLS; ++i) {
     if (source.place[i] < 0) continue;
-    unsigned word[3][4];
+    unsigned word[PIECES][4];
 #pragma unroll
     for (int pair = 0; pair < 4; ++pair) {
       const Pieces pieces = split(x[i][2 * pair], x[i][2 * pair + 1], statistics);
 #pragma unroll
-      for (int piece = 0; piece < 3; ++piece) word[piece][pair] = pieces.word[piece];
+      for (int piece = 0; piece < PIECES; ++piece) word[piece][pair] = pieces.word[piece];
     }
 #pragma unroll
-    for (int piece = 0; piece < 3; ++piece)
+    for (int piece = 0; piece < PIECES; ++piece)
       *reinterpret_cast<uint4*>(stage + piece * PIECE_BYTES + source.place[i] * 16) =
           make_uint4(word[piece][0], word[piece][1], word[piece][2], word[piece][3]);
   }

@@ -1,6 +1,7 @@
 """Products of float32 that are split in the kernel that multiplies: right, and what is offered."""
 
 import time
+from dataclasses import replace
 from itertools import product
 
 import autotune.templates  # noqa: F401 - registers the tasks
@@ -55,6 +56,31 @@ def test_products_are_right_also_where_floats_have_no_pieces(name, strange, tmp_
     checked = name == "nn-odd" and not strange
     got, wanted = in_the_emulator(source, tmp_path, arrays, checked)
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["nn-odd", "nt-split", "tn-swapped"])
+def test_as_tf32_floats_have_two_pieces_which_keep_16_bits(name, tmp_path):
+    shape, change = PRODUCTS[name]
+    source = gemm_bf16x3_fused.kernel(replace(shape, dtype="tf32"), {**CHOICE, **change})
+    arrays = arrays_of(source)
+    got, _ = in_the_emulator(source, tmp_path, arrays)
+    exact, sizes = (
+        shape.reference()(*(each(x.astype(np.float64)) for x in arrays[:-1]))
+        for each in (np.positive, np.abs)
+    )
+    assert (np.abs(got - exact) / sizes).max() < 2**-16
+
+
+@pytest.mark.parametrize("name", ["nn-odd", "tt-swapped-rest"])
+def test_as_tf32_infinities_and_nans_are_where_float32_has_them(name, tmp_path):
+    shape, change = PRODUCTS[name]
+    source = gemm_bf16x3_fused.kernel(replace(shape, dtype="tf32"), {**CHOICE, **change})
+    arrays = arrays_of(source)
+    arrays[0].flat[5], arrays[1].flat[7], arrays[1].flat[-1] = np.inf, 1e-42, np.nan
+    got, _ = in_the_emulator(source, tmp_path, arrays)
+    with np.errstate(invalid="ignore"):
+        exact = shape.reference()(*(x.astype(np.float64) for x in arrays[:-1]))
+    np.testing.assert_allclose(got, exact, rtol=1e-3, atol=1e-3)
 
 
 SHAPES = [

@@ -1,8 +1,10 @@
 """Products as TF32 that kernels of float32 run: which, and by which configurations of logs."""
 
+from dataclasses import replace
+
 import autotune.templates  # noqa: F401 - registers the tasks
 import pytest
-from autotune.templates.products import gemm_float, gemm_mma, gemm_tf32
+from autotune.templates.products import gemm_bf16x3_fused, gemm_float, gemm_mma, gemm_tf32
 from autotune.templates.products.gemm_shape import Gemm
 
 from autotune.target import Target
@@ -11,6 +13,7 @@ from autotune.task.kinds import OtherOptionEntity
 
 HOPPER = Target("cuda -arch=sm_90")
 ODD = Gemm(34, 546, 861, "tf32", transpose_b=True)
+PLAIN = replace(ODD, dtype="float32")
 
 
 def args_of(shape):
@@ -62,17 +65,32 @@ def test_targets_without_wgmma_multiply_them_as_tf32(arch):
     assert not gemm_tf32.runs_as_float32(ODD, Target(f"cuda -arch={arch}"), ())
 
 
-def test_untuned_they_are_products_of_float32():
-    task = create("gemm.cuda", args_of(ODD), HOPPER)
-    source, plain = task.instantiate(task.default()), gemm_tf32.as_float32(ODD)
-    family = gemm_float.family_of(plain, HOPPER, ())
-    assert source.text() == family.kernel(plain, family.default_choice(plain, HOPPER)).text()
+@pytest.mark.parametrize("shape", [ODD, Gemm(1551, 8036, 12, "tf32")], ids=str)
+def test_untuned_they_run_by_the_kernels_of_float32(shape):
+    task = create("gemm.cuda", args_of(shape), HOPPER)
+    source, family = task.instantiate(task.default()), gemm_float.family_of(shape, HOPPER, ())
+    shape = gemm_float.taken(family, shape)
+    assert source.text() == family.kernel(shape, family.default_choice(shape, HOPPER)).text()
+
+
+def test_only_the_kernel_that_splits_floats_itself_tells_them_from_float32():
+    families = [gemm_float.gemm_cuda, gemm_float.gemm_bf16x3, gemm_bf16x3_fused]
+    taken = [gemm_float.taken(family, ODD).dtype for family in families]
+    assert taken == ["float32", "float32", "tf32"]
+    assert {gemm_float.taken(family, PLAIN) for family in families} == {PLAIN}
+
+
+def test_with_half_the_products_the_estimate_is_lower_and_its_stages_are_smaller():
+    both = [Gemm(2001, 1999, 2003, dtype) for dtype in ("tf32", "float32")]
+    choice = gemm_bf16x3_fused.default_choice(both[1], HOPPER)
+    fewer, more = (gemm_bf16x3_fused.estimate(shape, choice, HOPPER) for shape in both)
+    assert fewer < more
+    two, three = (gemm_bf16x3_fused.FusedTiling(shape, choice).stage_bytes for shape in both)
+    assert 3 * two == 2 * three
 
 
 def test_configurations_of_logs_run_by_the_kernels_that_they_were_tuned_for():
     old = gemm_mma.default_choice(ODD, HOPPER)
     assert with_choice(ODD, old).text() == gemm_mma.kernel(ODD, old).text()
-    plain = gemm_tf32.as_float32(ODD)
-    family = gemm_float.family_of(plain, HOPPER, ())
-    new = family.default_choice(plain, HOPPER)
-    assert with_choice(ODD, new).text() == family.kernel(plain, new).text()
+    new = gemm_bf16x3_fused.default_choice(ODD, HOPPER)
+    assert with_choice(ODD, new).text() == gemm_bf16x3_fused.kernel(ODD, new).text()
