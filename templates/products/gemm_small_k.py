@@ -42,11 +42,8 @@ class SmallKTiling:
         columns = shape.transpose_b * self.tile_n * (shape.k | 1)
         self.shared_bytes = 4 * (shape.k * c["tile_m"] + columns)
         self.held = c["cols"] * shape.k
-        self.grid = (
-            shape.batch * common.ceil_div(shape.m, c["tile_m"]),
-            common.ceil_div(shape.n, self.tile_n),
-        )
-        self.blocks = self.grid[0] * self.grid[1]
+        tiles = common.ceil_div(shape.m, c["tile_m"]) * common.ceil_div(shape.n, self.tile_n)
+        self.blocks = shape.batch * tiles
 
     @property
     def together(self) -> int:
@@ -116,8 +113,7 @@ def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple
         ((c["cols"] > 1) & (tiling.held > MOST_HELD), "too many registers"),
         ((c["tile_m"] > 4) & (c["tile_m"] >= 2 * shape.m), "rows beyond the output"),
         ((c["threads"] > 32) & (tiling.tile_n >= 2 * shape.n), "columns beyond the output"),
-        (tiling.grid[0] > target.limits.grid_dim[0], "too many blocks"),
-        (tiling.grid[1] > target.limits.grid_dim[1], "too many blocks"),
+        (tiling.blocks > target.limits.grid_dim[0], "too many blocks"),
     ]
 
 
@@ -210,7 +206,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     b_copy = common.widest(several * s.n * s.k) if s.k % 2 else vec
     sizes = common.defines(m=s.m, n=s.n, k=s.k, vec=vec, a_copy=a_copy, b_copy=b_copy, **c)
     names = [*first_names(shape), result_name(shape)]
-    calls = [call("gemm_small_k", names, tiling.grid, tiling.threads, tiling.shared_bytes)]
+    calls = [call("gemm_small_k", names, tiling.blocks, tiling.threads, tiling.shared_bytes)]
     element: dict[str, int] = {"ELEMENT": DTYPES.index(s.dtype)}
     texts = ["elements.h", "epilogue.h", "operands.h"]
     if s.dtype in HALVES:  # activations have a text of their own, faster for 16-bit floats

@@ -8,7 +8,7 @@
 // as [N, K] are contiguous too and pass through shared memory: VEC of them have a pitch of an odd number of vectors,
 // padded where K is even, so that there are no bank conflicts.
 constexpr int GROUP = 4, TILE_N = THREADS * COLS, PANELS = COLS / VEC, A_FLOATS = TILE_M * K;
-constexpr int TILES_M = (M + TILE_M - 1) / TILE_M;
+constexpr int TILES_M = (M + TILE_M - 1) / TILE_M, TILES_N = (N + TILE_N - 1) / TILE_N;
 constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
 
 // Copies COUNT elements to shared memory as floats, or zeros where they do not exist.
@@ -52,8 +52,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_small_k(
     const Element* __restrict__ a, const Element* __restrict__ b, EPILOGUE_PARAMETERS Element* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
   float* const rows = reinterpret_cast<float*>(shared_memory);
-  const int tid = threadIdx.x, which = blockIdx.x / TILES_M;
-  const int m0 = blockIdx.x % TILES_M * TILE_M, n0 = blockIdx.y * TILE_N;
+  // Blocks that follow each other write parts of the same rows, whose sectors they share.
+  const int tid = threadIdx.x, tile = blockIdx.x / TILES_N, which = tile / TILES_M;
+  const int m0 = tile % TILES_M * TILE_M, n0 = blockIdx.x % TILES_N * TILE_N;
   a += static_cast<size_t>(which) * A_STRIDE;
   b += static_cast<size_t>(which) * B_STRIDE;
   // The first column of a panel, relative to the tile, and whether it exists.
