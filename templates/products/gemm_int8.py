@@ -37,7 +37,7 @@ LARGE, LARGE_OF_FEW = 2**24, 2**22
 # Bytes that copies read and write in a cycle, cycles of the estimate by TMA that launches hide
 # which overlap, those of two launches, which that of ``mma.sync`` lacks, and by how much
 # `gemm_skinny_int8` must be faster by estimate.
-MOVED, HIDDEN, LAUNCHES, MARGIN = 2600, 2500, 4500, 1.15
+MOVED, HIDDEN, LAUNCHES, MARGIN = 2600, 1700, 4500, 1.26
 # Cycles that copies of rows of no multiple of 4 take beyond those, in the mean of four products,
 # and extent of K up to which many such rows are faster without copies: 147x328x25538 took 60 us.
 # Those of the kernel that copies for a product by TMA.

@@ -47,6 +47,8 @@ CONVOLUTION_RUN = 12000
 FASTER, FASTER_SHORT = 0.94, 0.7
 # Rows, extent of K and multiply-adds of integers up to which ``mma.sync`` is as fast.
 FEW_ROWS, SHORT_SUM, FEW_PRODUCTS = 32, 64, 2**25
+# Results from which on sums as short as that gain too, unless an operand has to be copied.
+MANY_INTEGERS = 2**21
 # Extent of K from which on fewer rows need split-K, which ``mma.sync`` has of floats only.
 SPLIT_SUM = 4096
 
@@ -124,11 +126,13 @@ def suits_integers(shape: Product) -> bool:
 
     On an H200 TMA made 11 of 15 products 1.01 to 2.6 times as fast, among them 32x4096x4096 and
     96x1000x512; 16x4096x4096, 1024x1024x64, 256 and 64x512x512 lost. Of few rows with long sums
-    20x258x39433 took 95 us by ``mma.sync``.
+    20x258x39433 took 95 us by ``mma.sync``, and 2048x2048x64 nt 8.2, by TMA 6.2.
     """
     products = shape.batch * shape.m * shape.n * shape.k
     many = shape.m >= FEW_ROWS or shape.k >= SPLIT_SUM
-    return many and shape.k > SHORT_SUM and products >= FEW_PRODUCTS
+    written = shape.batch * shape.m * shape.n >= MANY_INTEGERS and shape.transpose_b
+    long = shape.k > SHORT_SUM or (written and shape.k == SHORT_SUM)
+    return many and long and products >= FEW_PRODUCTS
 
 
 def suits_strips(shape: Product) -> bool:
@@ -242,13 +246,16 @@ def _band(shape: Product, choice: Mapping[str, int]) -> int:
     cluster, multicast of B among four blocks, and persistent kernels gained nothing. With three
     times as many tiles along M as along N, which swapped operands have, 1 is faster, as blocks
     that run together then share the larger operand's tiles: 256x1216x3328 took 11.4 us by 8 on an
-    H100, 9.0 by 1, 320x2048x1536 6.4 and 5.1 (by 4 5.2).
+    H100, 9.0 by 1, 320x2048x1536 6.4 and 5.1 (by 4 5.2). As TF32 blocks alone gain too:
+    125x3264x2400 nt took an H200 13.1 us by 8, 10.6 by 1; in pairs 960x1856x3264 nt took 37.4 by 8
+    and 42.1 by 4.
     """
     tiling = TmaTiling(shape, choice)
-    form, plain = tiling.form, shape.dtype in HALVES and not shape.gathers
+    form = tiling.form
+    alone = form.cluster_m * form.cluster_n == 1
+    plain = not shape.gathers and (shape.dtype in HALVES or (shape.dtype == TF32 and alone))
     if not plain or form.persistent or form.cluster_reduce or form.cluster_m > 2:
         return choice["band"]
     rows, columns = tiling.blocks
-    alone = form.cluster_m * form.cluster_n == 1
     bands = (1,) if alone and rows >= 3 * columns else (4, 2)
     return next((band for band in bands if rows % band == 0), choice["band"])
