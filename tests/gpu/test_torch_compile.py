@@ -1,5 +1,6 @@
 """Models of PyTorch as compiled networks on a GPU."""
 
+import copy
 import gc
 import threading
 
@@ -237,3 +238,21 @@ def test_rows_are_written_in_their_place_by_calls_and_by_replays(dtype):
             torch.testing.assert_close(replayed, other(*given), rtol=1e-2, atol=1e-1)
             for own, each in zip(model.buffers(), other.buffers(), strict=True):
                 torch.testing.assert_close(own, each)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_training_updates_running_statistics_as_eager_does(dtype):
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(3, 24, 3), nn.BatchNorm2d(24), nn.ReLU()]
+    layers += [nn.Conv2d(24, 20, 3), nn.BatchNorm2d(20, momentum=None)]
+    model = nn.Sequential(*layers).train().cuda().to(dtype)
+    fast = torch.compile(copy.deepcopy(model), backend=autotune.torch.backend)
+    with torch.no_grad():
+        for _ in range(3):
+            x = torch.randn(5, 3, 30, 33, device="cuda", dtype=dtype)
+            near(fast(x), model(x).double(), dtype)
+    for got, want in zip(fast.buffers(), model.buffers(), strict=True):
+        if want.is_floating_point():
+            near(got, want.double(), dtype)
+        else:
+            assert torch.equal(got, want)
