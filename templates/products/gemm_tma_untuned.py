@@ -75,9 +75,11 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     """
     if shape.dtype == "int8":
         return suits_integers(shape) and violation(shape, choice, target) is None
-    across = shape.transpose_a and shape.n > FEW_COLUMNS
-    few = shape.m < PANEL and (across or (shape.dtype == TF32 and not _streams_few_rows(shape)))
-    if few or violation(shape, choice, target):
+    if shape.dtype == TF32:  # `gemm_wgmma` reads no such a
+        slow = not _streams_few_rows(shape)
+    else:
+        slow = shape.transpose_a and shape.n > FEW_COLUMNS
+    if (shape.m < PANEL and slow) or violation(shape, choice, target):
         return False
     if shape.gathers:
         return _wins_for_windows(shape, choice, target)

@@ -304,6 +304,8 @@ def test_few_rows_swap_operands_untuned_where_that_loads_less(shape, swapped):
         Gemm(24, 128, 1000, "tf32"),
         Gemm(128, 128, 256, "tf32", 1, False, True),
         Gemm(48, 96, 160, "tf32", 1, False, True),
+        Gemm(32, 5856, 1536, "tf32", 1, True, True),
+        Gemm(48, 2048, 1024, "tf32", 1, True, True),
     ],
     ids=str,
 )
