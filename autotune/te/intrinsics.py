@@ -109,7 +109,7 @@ def all(*conditions: object) -> Expr:
 
 
 def any(*conditions: object) -> Expr:
-    """Return whether at least one condition holds."""
+    """Return whether a condition holds; each is evaluated only if no previous one does."""
     return _join(Or, "any", conditions)
 
 

@@ -10,6 +10,7 @@ from autotune.ir import (
     Expr,
     IntImm,
     IterVar,
+    LogicalOp,
     Node,
     ProducerLoad,
     Reduce,
@@ -117,7 +118,7 @@ def ends_of(op: ComputeOp, data: Sequence[IterVar]) -> list[dict[Var, Expr]]:
     last: dict[Var, Expr] = {}
     for axis in (*data, *(axis for node in reductions for axis in node.axes)):
         least, extent = axis.dom.min if axis.dom else None, axis.extent
-        if isinstance(least, IntImm) and isinstance(extent, IntImm):
+        if isinstance(least, IntImm) and isinstance(extent, IntImm) and extent.value > 0:
             first[axis.var] = least
             last[axis.var] = IntImm(least.value + extent.value - 1, axis.var.dtype)
     return [first, last]
@@ -150,6 +151,9 @@ class _CertainReads(Visitor):
 
     def visit_Conditional(self, node: Conditional) -> None:
         self.visit(node.cond)
+
+    def visit_LogicalOp(self, node: LogicalOp) -> None:
+        self.visit(node.a)  # which may decide it
 
     def visit_Reduce(self, node: Reduce) -> None:
         self.visit(node.condition)

@@ -11,17 +11,28 @@ from autotune.te.reads_beyond import warn_of_reads_beyond
 N = 8
 A = te.placeholder((N, N), name="A")
 K = te.reduce_axis((0, 3), name="k")
+NOTHING = te.reduce_axis((0, 0), name="nothing")
 
 BEYOND = {
     "the last row": lambda i, j: A[i + 1, j],
     "before the first": lambda i, j: A[i, j - 1],
     "a window": lambda i, j: te.sum(A[i, j + K], axis=K),
+    "in the first of several conditions": lambda i, j: te.if_then_else(
+        te.all(A[i + 1, j] > 0, i < N - 1), 1.0, 0.0
+    ),
     "in the condition itself": lambda i, j: te.if_then_else(A[i + 1, j] > 0, 1.0, 0.0),
 }
 WITHIN = {
     "each element": lambda i, j: A[j, i],
     "backwards": lambda i, j: A[N - 1 - i, j],
     "under a condition": lambda i, j: te.if_then_else(i < N - 1, A[i + 1, j], 0.0),
+    "in a condition behind another": lambda i, j: te.if_then_else(
+        te.all(j > 0, i < N - 1, A[i + 1, j - 1] > 0), 1.0, 0.0
+    ),
+    "in a condition where none before it holds": lambda i, j: te.if_then_else(
+        te.any(i >= N - 1, A[i + 1, j] > 0), 1.0, 0.0
+    ),
+    "in a sum of nothing": lambda i, j: te.sum(A[i, NOTHING], axis=NOTHING),
     "clipped": lambda i, j: A[te.min(i + 1, N - 1), j],
     "by data": lambda i, j: A[A[i, j].astype("int32"), j],
 }
