@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 _ASM = re.compile(r"\b(?:asm|__asm|__asm__)\b\s*(?:volatile\b|__volatile__\b)?\s*\(")
+# In an asm statement what ends its parts, and strings and comments, in which nothing does.
+_WORD = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[():]', re.DOTALL)
 # An operand, which may also be in a macro: `"=r"(word)`.
 _OPERAND = re.compile(r'"(=|\+|)[rlfdhnq]"\s*\(')
 
@@ -41,13 +43,12 @@ def _colons(source: str, begin: int) -> tuple[list[int], int]:
     """Return where the colons of an asm statement are, and its last parenthesis."""
     colons: list[int] = []
     depth = 1
-    for word in re.finditer(r'"(?:[^"\\]|\\.)*"|[():]', source[begin:]):
-        here = begin + word.start()
+    for word in _WORD.finditer(source, begin):
         depth += {"(": 1, ")": -1}.get(word[0], 0)
         if not depth:
-            return colons, here
+            return colons, word.start()
         if word[0] == ":" and depth == 1:
-            colons.append(here)
+            colons.append(word.start())
     return colons, len(source)
 
 

@@ -159,6 +159,34 @@ def test_what_a_device_leaves_undefined_is_an_error(body, message):
         run(body)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mov.b32 {%0, %1}, %2;",
+        "mov.b32 %0, {%1, %2};",
+        "{.reg .pred p, q; setp.ne.u32 p|q, %2, 0;}",
+        "@!p mov.b32 %0, %2;",
+        "mbarrier.arrive.shared::cta.b64 _, [%2], 2;",
+    ],
+    ids=["unpack", "pack", "two-predicates", "no-such-predicate", "two-arrivals"],
+)
+def test_operands_of_which_the_emulator_knows_no_meaning_are_an_error(text):
+    with pytest.raises(DeviceError, match=r"does not know `(mov|setp|mbarrier)\S+` .* as it is"):
+        run(f'int x, y; asm volatile("{text}" : "=r"(x), "=r"(y) : "r"(a[t])); b[t] = x + y;')
+
+
+def test_a_text_may_have_many_instructions_comments_and_names_with_percent_signs():
+    body = """
+    unsigned x = 1;
+    asm volatile("{ .reg .pred %%p; // not zero\\n" /* : and ( */
+                 "setp.ne.u32 %%p, %1, 0;" MOVES "@%%p mov.b32 %0, 7; }"
+                 : "+r"(x)  // : what is written (
+                 : "r"(t) : "memory");
+    b[t] = x;"""
+    moves = '#define MOVES "' + "mov.b32 %0, %1;" * 9 + '"\n'
+    np.testing.assert_array_equal(run(body, constants=moves)[:64], [0] + [7] * 63)
+
+
 def test_asm_statements_keep_their_lines_in_macros_and_with_strings_that_have_colons():
     source = """
 #define ADD(x, y) \\

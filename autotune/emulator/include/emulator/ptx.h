@@ -44,7 +44,7 @@ struct PtxWord {  // an operand of an instruction, or an element of one in brace
   int64_t number;  // or what is added to the address
 };
 
-constexpr int most_words = 160, most_instructions = 8, most_variables = 8;
+constexpr int most_words = 160, most_variables = 8;
 
 struct PtxInstruction {
   char name[112];
@@ -59,7 +59,7 @@ struct PtxProgram {
   const char* text;
   int count, variable_count;
   char variables[most_variables][24];
-  PtxInstruction instructions[most_instructions];
+  PtxInstruction* instructions;
 };
 
 // Registers that hold where a thread is.
@@ -163,14 +163,20 @@ EMULATOR_OWN void drop_deferred(Queue& queue) {
   queue = {nullptr, nullptr, 0};
 }
 
-// Finds what performs an instruction; see ptx_table.h.
-EMULATOR_OWN PtxPerform ptx_known(const char* name);
+// Finds what performs an instruction with a number of words as operands; see ptx_table.h.
+EMULATOR_OWN PtxPerform ptx_known(const char* name, int words);
 
 struct EMULATOR_HIDDEN PtxParser {
   const char* at;
   PtxProgram* program;
 
-  EMULATOR_QUIET void skip() { while (*at && strchr(" \t\n", *at)) ++at; }
+  // Skips blanks and comments.
+  EMULATOR_QUIET void skip() {
+    for (;; ++at) {
+      if (at[0] == '/' && at[1] == '/') at += strcspn(at, "\n");
+      if (!*at || !strchr(" \t\n", *at)) return;
+    }
+  }
 
   EMULATOR_QUIET int variable(const char* name, size_t length) const {
     for (int i = 0; i < program->variable_count; ++i)
@@ -222,6 +228,7 @@ struct EMULATOR_HIDDEN PtxParser {
     if (*at == '_' && !in_name(at[1])) return ++at, true;
     char* end = nullptr;
     if (special(word)) return true;
+    if (at[0] == '%' && at[1] == '%') at += 2;  // a register of the text itself
     if (*at == '%') {
       word.kind = Word::operand;
       word.index = static_cast<uint16_t>(strtol(at + 1, &end, 10));
@@ -242,11 +249,20 @@ struct EMULATOR_HIDDEN PtxParser {
     return true;
   }
 
+  EMULATOR_QUIET PtxInstruction& add() {
+    const size_t bytes = sizeof(PtxInstruction) * static_cast<size_t>(program->count + 1);
+    program->instructions = static_cast<PtxInstruction*>(realloc(program->instructions, bytes));
+    PtxInstruction& one = program->instructions[program->count++];
+    return one = {};
+  }
+
   EMULATOR_QUIET void instruction(PtxInstruction& one) {
     one.guard = -1;
-    if (*at == '@') {
+    const bool guarded = *at == '@';
+    if (guarded) {
       one.guard_negated = *++at == '!';
       if (one.guard_negated) ++at;
+      while (*at == '%') ++at;
       const size_t length = name_length();
       one.guard = variable(at, length);
       at += length, skip();
@@ -254,8 +270,8 @@ struct EMULATOR_HIDDEN PtxParser {
     size_t length = 0;
     while (at[length] && !strchr(" \t\n;", at[length])) ++length;
     snprintf(one.name, sizeof one.name, "%.*s", static_cast<int>(length), at);
-    one.perform = ptx_known(one.name);
     at += length;
+    bool known = !guarded || one.guard >= 0;
     PtxWord words[most_words];
     int depth = 0, group = 0;
     for (skip(); *at && *at != ';'; skip()) {
@@ -265,8 +281,9 @@ struct EMULATOR_HIDDEN PtxParser {
       else if (*at == '|') ++at;
       else if (one.word_count < most_words && read(words[one.word_count]))
         words[one.word_count++].group = static_cast<uint8_t>(group);
-      else { one.perform = nullptr; break; }
+      else { known = false; break; }
     }
+    one.perform = known ? ptx_known(one.name, one.word_count) : nullptr;
     const size_t bytes = sizeof(PtxWord) * static_cast<size_t>(one.word_count);
     one.words = static_cast<PtxWord*>(malloc(bytes + 1));
     memcpy(one.words, words, bytes);
@@ -276,8 +293,7 @@ struct EMULATOR_HIDDEN PtxParser {
     for (skip(); *at; skip()) {
       if (strchr("{};", *at)) ++at;
       else if (!strncmp(at, ".reg", 4)) declare();
-      else if (program->count == most_instructions) return;
-      else instruction(program->instructions[program->count++]);
+      else instruction(add());
     }
   }
 };

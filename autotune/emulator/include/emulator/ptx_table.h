@@ -12,6 +12,8 @@ namespace emulator {
 struct PtxKnown {
   const char* name;  // `*` stands for digits
   PtxPerform perform;
+  // How many words it has as operands, whatever braces are around them; 0 of those that count them.
+  int least = 0, most = least;
 };
 
 EMULATOR_OWN bool ptx_matches(const char* pattern, const char* name) {
@@ -26,37 +28,37 @@ EMULATOR_OWN bool ptx_matches(const char* pattern, const char* name) {
   return !*name;
 }
 
-EMULATOR_OWN PtxPerform ptx_known(const char* name) {
+EMULATOR_OWN PtxPerform ptx_known(const char* name, int words) {
   static const PtxKnown known[] = {
       // Order among threads and copies. What runs here is visible to all at once.
-      {"bar.sync", ptx_bar_sync},
-      {"bar.arrive", ptx_bar_arrive},
+      {"bar.sync", ptx_bar_sync, 1, 2},
+      {"bar.arrive", ptx_bar_arrive, 2},
       {"barrier.cluster.arrive.aligned", ptx_cluster_arrive},
       {"barrier.cluster.arrive.relaxed.aligned", ptx_cluster_arrive},
       {"barrier.cluster.wait.aligned", ptx_cluster_wait},
       {"barrier.cluster.wait.acquire.aligned", ptx_cluster_wait},
-      {"elect.sync", ptx_elect},
-      {"setmaxnreg.inc.sync.aligned.u32", ptx_setmaxnreg},
-      {"setmaxnreg.dec.sync.aligned.u32", ptx_setmaxnreg},
+      {"elect.sync", ptx_elect, 3},
+      {"setmaxnreg.inc.sync.aligned.u32", ptx_setmaxnreg, 1},
+      {"setmaxnreg.dec.sync.aligned.u32", ptx_setmaxnreg, 1},
       {"fence.mbarrier_init.release.cluster", ptx_nothing},
       {"fence.proxy.async.shared::cta", ptx_nothing},
       {"fence.proxy.tensormap::generic.release.gpu", ptx_nothing},
       {"fence.proxy.tensormap::generic.acquire.gpu", ptx_nothing},
       {"griddepcontrol.launch_dependents", ptx_nothing},
       {"griddepcontrol.wait", ptx_nothing},
-      {"mbarrier.init.shared::cta.b64", ptx_mbarrier_init},
-      {"mbarrier.arrive.shared::cta.b64", ptx_mbarrier_arrive},
-      {"mbarrier.arrive.shared::cluster.b64", ptx_mbarrier_arrive},
-      {"mbarrier.arrive.expect_tx.shared::cta.b64", ptx_mbarrier_expect},
-      {"mbarrier.try_wait.parity.shared::cta.b64", ptx_mbarrier_wait},
-      {"cp.async.ca.shared.global", ptx_copy},
-      {"cp.async.cg.shared.global", ptx_copy},
+      {"mbarrier.init.shared::cta.b64", ptx_mbarrier_init, 2},
+      {"mbarrier.arrive.shared::cta.b64", ptx_mbarrier_arrive, 2},
+      {"mbarrier.arrive.shared::cluster.b64", ptx_mbarrier_arrive, 2},
+      {"mbarrier.arrive.expect_tx.shared::cta.b64", ptx_mbarrier_expect, 3},
+      {"mbarrier.try_wait.parity.shared::cta.b64", ptx_mbarrier_wait, 3, 4},
+      {"cp.async.ca.shared.global", ptx_copy, 3, 4},
+      {"cp.async.cg.shared.global", ptx_copy, 3, 4},
       {"cp.async.commit_group", ptx_copy_commit},
-      {"cp.async.wait_group", ptx_copy_wait},
-      {"cp.async.mbarrier.arrive.noinc.shared::cta.b64", ptx_copy_arrive},
-      {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes", ptx_copy_bulk},
+      {"cp.async.wait_group", ptx_copy_wait, 1},
+      {"cp.async.mbarrier.arrive.noinc.shared::cta.b64", ptx_copy_arrive, 1},
+      {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes", ptx_copy_bulk, 4},
       {"cp.async.bulk.commit_group", ptx_store_commit},
-      {"cp.async.bulk.wait_group.read", ptx_store_wait},
+      {"cp.async.bulk.wait_group.read", ptx_store_wait, 1},
       {"prefetch.tensormap", ptx_nothing},
       {"cp.async.bulk.tensor.*d.shared::cluster.global.mbarrier::complete_tx::bytes", ptx_tensor_load},
       {"cp.async.bulk.tensor.*d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster",
@@ -64,7 +66,7 @@ EMULATOR_OWN PtxPerform ptx_known(const char* name) {
       {"cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes", ptx_tensor_load},
       {"cp.async.bulk.tensor.*d.global.shared::cta.bulk_group", ptx_tensor_store},
       // Memory.
-      {"mapa.shared::cluster.u32", ptx_map},
+      {"mapa.shared::cluster.u32", ptx_map, 3},
       {"ld.shared.b32", ptx_load},
       {"ld.shared::cluster.f32", ptx_load},
       {"ld.shared::cluster.v4.f32", ptx_load},
@@ -73,28 +75,28 @@ EMULATOR_OWN PtxPerform ptx_known(const char* name) {
       {"st.shared::cluster.v4.f32", ptx_store},
       {"st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32", ptx_store_async},
       // Arithmetic.
-      {"mov.b32", ptx_move},
-      {"mov.u32", ptx_move},
-      {"setp.ne.b32", ptx_set_not_equal},
-      {"setp.ne.u32", ptx_set_not_equal},
-      {"selp.u32", ptx_select},
-      {"max.NaN.f32", ptx_max_nan},
-      {"min.NaN.f32", ptx_min_nan},
-      {"min.u16x2", ptx_min_halves},
-      {"ex2.approx.ftz.f32", ptx_exp2},
-      {"rcp.approx.ftz.f32", ptx_reciprocal},
-      {"cvt.f32.f16", ptx_widen_half},
-      {"cvt.rn.f16.f32", ptx_to_half},
-      {"cvt.rn.bf16.f32", ptx_to_bfloat},
-      {"cvt.rn.f16x2.f32", ptx_to_halves},
-      {"cvt.rn.bf16x2.f32", ptx_to_bfloats},
-      {"cvt.rna.tf32.f32", ptx_to_tf32},
+      {"mov.b32", ptx_move, 2},
+      {"mov.u32", ptx_move, 2},
+      {"setp.ne.b32", ptx_set_not_equal, 3},
+      {"setp.ne.u32", ptx_set_not_equal, 3},
+      {"selp.u32", ptx_select, 4},
+      {"max.NaN.f32", ptx_max_nan, 3},
+      {"min.NaN.f32", ptx_min_nan, 3},
+      {"min.u16x2", ptx_min_halves, 3},
+      {"ex2.approx.ftz.f32", ptx_exp2, 2},
+      {"rcp.approx.ftz.f32", ptx_reciprocal, 2},
+      {"cvt.f32.f16", ptx_widen_half, 2},
+      {"cvt.rn.f16.f32", ptx_to_half, 2},
+      {"cvt.rn.bf16.f32", ptx_to_bfloat, 2},
+      {"cvt.rn.f16x2.f32", ptx_to_halves, 3},
+      {"cvt.rn.bf16x2.f32", ptx_to_bfloats, 3},
+      {"cvt.rna.tf32.f32", ptx_to_tf32, 2},
       // Matrices.
       {"ldmatrix.sync.aligned.m8n8.x*.shared.b16", ptx_load_matrices},
       {"ldmatrix.sync.aligned.m8n8.x*.trans.shared.b16", ptx_load_matrices},
       {"stmatrix.sync.aligned.m8n8.x*.shared.b16", ptx_store_matrices},
       {"stmatrix.sync.aligned.m8n8.x*.trans.shared.b16", ptx_store_matrices},
-      {"movmatrix.sync.aligned.m8n8.trans.b16", ptx_move_matrix},
+      {"movmatrix.sync.aligned.m8n8.trans.b16", ptx_move_matrix, 2},
       {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", ptx_mma},
       {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", ptx_mma},
       {"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", ptx_mma},
@@ -110,7 +112,8 @@ EMULATOR_OWN PtxPerform ptx_known(const char* name) {
       {"wgmma.mma_async.sync.aligned.m64n*k32.s32.u8.s8", ptx_wgmma},
   };
   for (const PtxKnown& each : known)
-    if (ptx_matches(each.name, name)) return each.perform;
+    if (ptx_matches(each.name, name) && (!each.most || (words >= each.least && words <= each.most)))
+      return each.perform;
   return nullptr;
 }
 
