@@ -13,6 +13,7 @@ from autotune.codegen.packed import constants_filler, packed_name
 from autotune.emulator.inline_ptx import with_ptx
 from autotune.emulator.precompiled import INCLUDE, header_digest, precompiled
 from autotune.errors import CompileError, KernelError
+from autotune.kernel.comments import without_comments
 from autotune.kernel.entry import c_text, declaration_advice, identifier, is_expression
 from autotune.kernel.kernel import Kernel, KernelCall, Scalar, item_bytes
 from autotune.kernel.signature import describe_argument
@@ -34,6 +35,9 @@ _DYNAMIC_SHARED = re.compile(
 )
 # Of the words between `__global__` and a kernel's name those that say nothing of clusters.
 _NOT_CLUSTERS = re.compile(r"\b(?:void|static|inline|extern)\b|\"C\"|__attribute__\s*\(\(.*?\)\)")
+# Before that word, where other macros may stand for anything.
+_CLUSTERS = re.compile(r"\b__cluster_dims__\s*\((?:[^()]|\([^()]*\))*\)")
+_DIRECTIVE = re.compile(r"^\s*#.*$", re.MULTILINE)
 _ALIGNMENT = re.compile(r"\b(?:__align__|alignas)\s*\(\s*\w+\s*\)")
 
 
@@ -60,7 +64,7 @@ def emulated(
             on a device, inline PTX and all, and none of what stands in for it in the emulator.
 
     Raises:
-        KernelError: it is not a CUDA kernel.
+        KernelError: it is not a CUDA kernel, or not to be found where clusters are declared.
     """
     return emulated_together([kernel], arch, checked, device_text)[0]
 
@@ -209,28 +213,41 @@ def _entry(kernel: Kernel, one: KernelCall, before: str) -> str:
         for a in kernel.parameters(one)
     )
     grid, block = (", ".join(map(str, e)) for e in (one.launch.grid, one.launch.block))
-    device, cluster = _device(before), _cluster(kernel.source, before)
+    # A constant: what a host thread computes here, another's launch would take for its own.
+    device, cluster = _device(before), _cluster(kernel, before)
     return (
         f'extern "C" EMULATOR_RAW void {packed_name(one.entry)}(void** args) {{\n'
         f"  static const emulator::Argument about[] = {{{about}}};\n"
+        f"  static constexpr emulator::Cluster cluster = {cluster};\n"
         f"  emulator::launch({{args, about, {len(one.args)}, {{{grid}}}, {{{block}}}, "
-        f"{one.launch.shared_bytes}{cluster}}},\n"
+        f"{one.launch.shared_bytes}, cluster}},\n"
         f"                   [] {{ emulator::call_kernel({device}); }});\n}}\n"
     )
 
 
-def _cluster(source: str, entry: str) -> str:
-    """Return the shape of a kernel's clusters, as a further item of its launch; none without.
+def _cluster(kernel: Kernel, entry: str) -> str:
+    """Return the shape of a kernel's clusters, as it is declared.
 
-    An attribute with a value cannot be asked for that, so the words before the kernel's name are
+    An attribute with a value cannot be asked for that, so what stands before the kernel's name is
     put where `__cluster_dims__`, in whatever macro, is a call that takes it; see `_entries`.
     """
-    if "__cluster_dims__" not in source:
-        return ""
-    name = re.escape(entry.partition("<")[0].strip())
-    found = re.findall(rf"\b__global__\b([^;{{}}]*?)\b{name}\s*\(", source)
-    words = (_NOT_CLUSTERS.sub(" ", each).strip() for each in found)
-    return ",\nemulator::Cluster()\n" + "".join(f"{each}\n" for each in words)
+    shape = "emulator::Cluster()\n"
+    if "__cluster_dims__" not in kernel.source:
+        return shape
+    source = _DIRECTIVE.sub(";", without_comments(kernel.source))
+    name = entry.partition("<")[0].strip()
+    found = [*re.finditer(rf"\b__global__\b([^;{{}}]*?)\b{re.escape(name)}\s*\(", source)]
+    if not found:
+        raise KernelError(
+            f"kernel {kernel.name!r}: the emulator finds no `__global__ ... {name}(` in the "
+            "source, and so not whether it has __cluster_dims__; declare it without a macro"
+        )
+    for one in found:
+        begin = max(source.rfind(end, 0, one.start()) for end in ";{}")
+        words = _CLUSTERS.findall(source, begin + 1, one.start())
+        words.append(_NOT_CLUSTERS.sub(" ", one[1]).strip())
+        shape += "".join(f"{each}\n" for each in words)
+    return shape
 
 
 def _on_host(source: str) -> str:

@@ -1,12 +1,13 @@
 """Blocks of a cluster use each other's shared memory, and what goes wrong there is an error."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from autotune.emulator import run_emulated
-from autotune.errors import DeviceError
+from autotune.emulator import EmulatedKernel, compile_emulated, run_emulated
+from autotune.errors import DeviceError, KernelError
 from autotune.kernel import KernelCall, Launch, SourceKernel, arg
 
 BLOCKS, THREADS = 4, 64
@@ -36,16 +37,21 @@ RIGHT = {
 }
 
 
-def run(order=0, grid=8, shared_bytes=0, text=SUMS, **changes):
+def source(grid=8, shared_bytes=0, text=SUMS, **changes):
     defines = {**RIGHT, **changes}
     memory = defines.pop("MEMORY")
     head = "".join(f"#define {name} {value}\n" for name, value in defines.items())
     count = grid * THREADS
     text = head + text.replace("MEMORY", memory)
     args = [arg("a", (count,)), arg("b", (count,), role="out")]
-    source = SourceKernel("entry", text, args, grid=grid, block=THREADS, shared_bytes=shared_bytes)
+    return SourceKernel("entry", text, args, grid=grid, block=THREADS, shared_bytes=shared_bytes)
+
+
+def run(order=0, grid=8, shared_bytes=0, text=SUMS, **changes):
+    kernel = source(grid, shared_bytes, text, **changes).kernel("cuda")
+    count = grid * THREADS
     a, b = np.arange(count, dtype="float32"), np.zeros(count, "float32")
-    run_emulated(source.kernel("cuda"), [a, b], (order,))
+    run_emulated(kernel, [a, b], (order,))
     return b
 
 
@@ -72,6 +78,30 @@ def test_a_kernel_without_clusters_is_a_cluster_of_one():
 def test_the_shape_of_clusters_may_come_from_a_macro_with_expressions():
     shape = "__cluster_dims__(TWO * 2, 1, 1)\n#define TWO 2"
     np.testing.assert_array_equal(run(DIMS=shape), expected())
+
+
+def test_the_shape_of_clusters_may_stand_before_the_kernel():
+    text = SUMS.replace('extern "C"', '/* { */ extern "C" __cluster_dims__((4), 1, 1)')
+    np.testing.assert_array_equal(run(text=text, DIMS=""), expected())
+
+
+def test_a_kernel_whose_clusters_a_macro_hides_is_an_error():
+    text = "#define KERNEL(name) __global__ void DIMS name\n" + SUMS.replace(
+        "__global__ void __launch_bounds__(64) DIMS\nentry", "KERNEL(entry)"
+    )
+    with pytest.raises(KernelError, match=r"finds no `__global__.* and so not whether"):
+        run(text=text)
+
+
+def test_host_threads_launch_clusters_of_one_library_at_once(tmp_path):
+    kernel = source().kernel("cuda")
+    emulated = EmulatedKernel(compile_emulated(kernel, tmp_path / "k.so"), kernel)
+    results = [np.zeros(8 * THREADS, "float32") for _ in range(60)]
+    a = np.arange(8 * THREADS, dtype="float32")
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda b: emulated.run([a, b]), results))
+    for b in results:
+        np.testing.assert_array_equal(b, expected())
 
 
 @pytest.mark.parametrize("order", [0, 1, 5])
@@ -149,10 +179,10 @@ def test_ranks_are_counted_along_x_first():
     }
     """
     call = KernelCall("entry", ("a", "b"), Launch((4, 2, 2), (1, 1, 1)))
-    source = SourceKernel(
+    ranks = SourceKernel(
         "entry", text, [arg("a", (1,)), arg("b", (16,), role="out")], calls=[call]
     )
     b = np.zeros(16, "float32")
-    run_emulated(source.kernel("cuda"), [np.zeros(1, "float32"), b], (3,))
+    run_emulated(ranks.kernel("cuda"), [np.zeros(1, "float32"), b], (3,))
     x, y, z = np.arange(16) % 2, np.arange(16) // 4 % 2, np.arange(16) // 8
     np.testing.assert_array_equal(b, x + 10 * y + 100 * z + 1000 * (x + 2 * y + 4 * z))

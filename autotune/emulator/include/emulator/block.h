@@ -238,7 +238,7 @@ struct Argument {
 struct Cluster {
   dim3 dims;
 
-  Cluster of(unsigned x, unsigned y = 1, unsigned z = 1) const { return {dim3(x, y, z)}; }
+  constexpr Cluster of(unsigned x, unsigned y = 1, unsigned z = 1) const { return {dim3(x, y, z)}; }
 };
 
 struct Request {
