@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-_ASM = re.compile(r"\b(?:asm|__asm|__asm__)\b\s*(?:volatile\b|__volatile__\b)?\s*\(")
+_ASM = re.compile(r"\b(?:asm|__asm|__asm__)\b\s*(?:(?:__)?volatile(?:__)?\b)?\s*\(")
 # In an asm statement what ends its parts, and strings and comments, in which nothing does.
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[():]', re.DOTALL)
 # An operand, which may also be in a macro: `"=r"(word)`.

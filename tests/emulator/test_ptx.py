@@ -196,6 +196,7 @@ def test_asm_statements_keep_their_lines_in_macros_and_with_strings_that_have_co
                : "memory")
 asm("nop;");
 asm volatile("" ::: "memory");
+__asm __volatile ("" ::: "memory");
 int asm_count;
 """
     assert (
@@ -207,6 +208,7 @@ int asm_count;
                }, { emulator::ptx_in(y ? 1 : 2) \\
                })
 emulator::ptx("nop;");
+emulator::ptx("" , {}, {});
 emulator::ptx("" , {}, {});
 int asm_count;
 """
