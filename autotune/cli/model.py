@@ -80,8 +80,8 @@ def tune(
 ) -> None:
     """Tune MODEL within a budget of seconds, and write it to a file."""
     log, out = log or Path(f"{model.stem}.log"), out or Path(f"{model.stem}.network")
-    if out.resolve() in (model.resolve(), log.resolve()):
-        raise GraphError(f"--out must be another file than the model and the log, got {out}")
+    if len({path.resolve() for path in (model, log, out)}) < 3:
+        raise GraphError(f"MODEL, --log and --out must be three files, got {model}, {log}, {out}")
     if not os.access(out.resolve().parent, os.W_OK):  # said before the budget is spent
         raise GraphError(f"--out must be in a folder that can be written to, got {out}")
     graph = _read(model, shapes, values).graph

@@ -75,10 +75,13 @@ def test_tune_names_its_files_after_the_model(path, tmp_path, monkeypatch):
     assert sorted(p.name for p in Path.cwd().iterdir()) == ["small.log", "small.network"]
 
 
-def test_tune_does_not_overwrite_the_model(path, tmp_path):
-    said = invoke("tune", path, "-s", "batch=1", "-b", "1", "--log", tmp_path / "log", "-o", path)
+@pytest.mark.parametrize("option", ["--out", "--log"])
+def test_tune_does_not_write_to_the_model(path, option):
+    before = path.read_bytes()
+    said = invoke("tune", path, "-s", "batch=1", "-b", "1", option, path)
     assert said.exit_code == 1
-    assert "another file than the model" in said.output
+    assert "MODEL, --log and --out must be three files" in said.output
+    assert path.read_bytes() == before
 
 
 def test_tune_says_before_it_tunes_that_it_cannot_write(path, tmp_path):
