@@ -58,8 +58,8 @@ from autotune.te.reads_beyond import warn_of_reads_beyond
 from autotune.utils.check import shown
 from autotune.workload import NO_REFERENCE, Called, Computed, Realisation, Reference
 
-# Points looked at for an example.
-_EXAMPLES = 8
+# Examples at most, and indices among which they are looked for.
+_EXAMPLES, _LOOKED_AT = 8, 2**14
 # Plain data that a template returns only by mistake.
 _NO_KERNEL = (bool, int, float, str, bytes, dict, set, tuple, list)
 
@@ -217,10 +217,15 @@ class Task:
         )
 
     def examples(self) -> Iterator[ConfigEntity]:
-        """Return the first points of the space that are valid."""
+        """Return the first valid points of the space, if they come early in it."""
         space = self.config_space
-        first = range(min(_EXAMPLES, space.range_length))
-        return (space.get(index) for index in first if space.is_index_valid(index))
+        end = min(_LOOKED_AT, space.range_length)
+        index = space.get_next_index(-1, end=end)
+        for _ in range(_EXAMPLES):
+            if index is None:
+                return
+            yield space.get(index)
+            index = space.get_next_index(index, end=end)
 
     def default(self) -> ConfigEntity | None:
         """Return the point with which the template runs untuned, or None.

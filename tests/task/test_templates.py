@@ -96,6 +96,20 @@ def test_instantiating_runs_the_template_with_one_configuration():
     assert task.instantiate(task.config_space.get(index)).defines == {"TILE": 8, "VEC": 2}
 
 
+def test_examples_are_the_first_points_that_filters_leave():
+    @template("test.filtered")
+    def filtered(n):
+        cfg = get_config()
+        cfg.define_knob("k", list(range(n)))
+        cfg.multi_filter(lambda c: c["k"].val >= 100)
+        a = te.placeholder((n,), name="A")
+        c = te.compute((n,), lambda i: a[i] + 1.0, name="C")
+        return te.create_schedule(c.op), [a, c]
+
+    found = [config["k"].val for config in create("test.filtered", (103,), "llvm").examples()]
+    assert found == [100, 101, 102]
+
+
 def test_an_impossible_configuration_is_an_instantiation_error():
     make_scale()
     task = create("test.scale", (16,), "llvm")
