@@ -7,7 +7,8 @@ import pytest
 from autotune.errors import AutotuneError
 from autotune.lowering import lower_schedule
 from autotune.target import Target
-from autotune.task import TASK_TABLE, create
+from autotune.task import TASK_TABLE, ConfigEntity, create
+from autotune.task.kinds import OtherOptionEntity, SplitEntity
 
 TARGET = "cuda -arch=sm_90"
 DRAWN = 20
@@ -56,3 +57,31 @@ def test_smaller_devices_have_fewer_points(name):
         len(create(name, args, f"cuda -arch={a}").config_space) for a in ("sm_75", "sm_90")
     )
     assert 0 < small < large
+
+
+def recorded(threads, own, slice_k):
+    """Return a configuration of ``te/gemm.cuda``, as logs have it, of (rows, columns)."""
+    values = {"sharing": 1, "vector": 1, "pipeline": 0}
+    values |= {"auto_unroll_max_step": 0, "unroll_explicit": 0}
+    splits = {
+        "tile_i": [-1, 1, threads[0], own[0]],
+        "tile_j": [-1, 1, threads[1], own[1]],
+        "tile_k": [-1, slice_k],
+    }
+    entities = {name: OtherOptionEntity(value) for name, value in values.items()}
+    return ConfigEntity(7, None, entities | {n: SplitEntity(s) for n, s in splits.items()})
+
+
+def test_a_record_whose_point_is_left_out_now_still_builds_its_kernel():
+    task = create("te/gemm.cuda", (1024, 1024, 1024), TARGET)
+    spilling = recorded((4, 8), (16, 32), 2)
+    assert task.config_space.point_of(spilling.recorded) is None
+    schedule, tensors = task.instantiate(spilling)
+    lower_schedule(schedule, tensors, target_kind="cuda", limits=Target(TARGET).limits)
+
+
+def test_a_record_of_a_larger_device_is_refused_by_what_is_too_large():
+    config, limits = recorded((8, 8), (16, 8), 128), Target("cuda -arch=sm_75").limits
+    schedule, tensors = create("te/gemm.cuda", (1024,) * 3, "cuda -arch=sm_75").instantiate(config)
+    with pytest.raises(AutotuneError, match="shared memory"):
+        lower_schedule(schedule, tensors, target_kind="cuda", limits=limits)
