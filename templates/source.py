@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from autotune import SourceKernel, Target, get_config
 from autotune.errors import TemplateError
-from autotune.task import ConfigSpace, OtherOptionEntity, TemplateConfig
+from autotune.task import ConfigSpace, OtherOptionEntity
 
 from .alternatives import Alternatives
 from .arguments import template
@@ -45,6 +45,7 @@ from .rows.columns_cuda import Columns
 from .rows.rows_shape import Rows
 from .rows.scan_cuda import Scan
 from .rows.split_rows import SplitRows
+from .space_notes import describe_families, read_older_records
 
 Extents = int | Sequence[int]
 
@@ -103,8 +104,10 @@ def tunable(family: Family[S], shape: S, default_target: str) -> SourceKernel:
             cfg[name] = OtherOptionEntity(value)
     for name, values in options.items():
         cfg.define_knob(name, values)
-    if hasattr(family, "suggestions") and isinstance(cast(Any, cfg), ConfigSpace):
-        _describe(cfg, family, getattr(shape, "alone", shape), target)
+    if isinstance(cast(Any, cfg), ConfigSpace):
+        read_older_records(cfg, getattr(family, "ADDED", {}), options)
+        if hasattr(family, "suggestions"):
+            describe_families(cfg, family, getattr(shape, "alone", shape), target)
 
     def chosen(entities: Mapping[str, Any]) -> dict[str, int]:
         return before | {name: entities[name].val for name in options}
@@ -115,22 +118,6 @@ def tunable(family: Family[S], shape: S, default_target: str) -> SourceKernel:
     if shape.bytes >= 2**63:
         raise TemplateError(f"no kernels index arrays of {shape.bytes:.3g} bytes: {shape}")
     return family.kernel(shape, chosen(cast(Any, cfg)))
-
-
-def _describe(cfg: TemplateConfig, family: Any, shape: Any, target: Target) -> None:
-    """Tell a space of several families where to start, and how to read records of one of them."""
-
-    def entities(values: Mapping[str, int]) -> dict[str, OtherOptionEntity]:
-        return {name: OtherOptionEntity(value) for name, value in values.items()}
-
-    def completed(recorded: Mapping[str, Any]) -> Mapping[str, Any]:
-        if not all(isinstance(each, OtherOptionEntity) for each in recorded.values()):
-            return recorded
-        return entities(family.completed(shape, {name: e.val for name, e in recorded.items()}))
-
-    for choice in family.suggestions(shape, target):
-        cfg.suggest(entities(choice))
-    cfg.complete(completed)
 
 
 def tunable_rows(family: ModuleType, shape: Rows | Scan) -> SourceKernel:

@@ -60,6 +60,11 @@ class Both:
     other: Family
     suits: Callable[[Attention], bool]
 
+    @property
+    def ADDED(self) -> dict[str, int]:
+        """The family of records from before there were two."""
+        return {self.knob: 0}
+
     def chosen_before(self, knobs: Container[str]) -> bool:
         """Return whether knobs were chosen when there was one family only: old logs stay valid."""
         return "warps" in knobs and self.knob not in knobs

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from autotune import SourceKernel, Target
 
@@ -63,6 +63,9 @@ class SplitRows:
         always: whether rows are split whatever their number and length: blocks keep none of them
             in registers.
     """
+
+    # What blocks had before rows could be split: old logs stay valid.
+    ADDED: ClassVar[Mapping[str, int]] = {KNOB: 1}
 
     plain: ModuleType
     always: bool = False
