@@ -213,7 +213,8 @@ def gemm_cuda_any(
             ``gemm_nn.cuda`` (halves there with rows in memory that 8 divides); ``"tf32"``, of
             float32 arrays that tensor cores (sm_80 and later) multiply after rounding to 11 bits
             (or cutting, by ``wgmma``; on sm_90 rows of no multiple of 16 bytes may be multiplied
-            more exactly, as float32 or as sums of two bfloat16);
+            more exactly, as float32, or as sums of two bfloat16, with errors up to 2^-16 of each
+            product, also of integers of 9 to 11 bits, of which TF32 has none);
             ``"int8"``, with c int32, of which nothing follows; on sm_90 by ``wgmma``, where
             ``transpose_b`` and a k that 16 divides spare copies.
         transpose_a, transpose_b: whether a is stored as [k, m], and b as [n, k].

@@ -2,8 +2,9 @@
 
 Rows that are no multiple of 16 bytes cannot be loaded by TMA: they are copied first, or loaded by
 copies of 4 bytes for ``mma.sync``. Kernels of float32 read them as they are, and split floats into
-two or three of bfloat16 for tensor cores; their results are more exact than what TF32 asks for.
-With short sums most of the time goes to results, and estimates choose.
+two or three of bfloat16 for tensor cores; their results are more exact than what TF32 asks for,
+unless all floats have 11 bits and products of two pieces are left out (`gemm_bf16x3_fused`). With
+short sums most of the time goes to results, and estimates choose.
 """
 
 from __future__ import annotations

@@ -83,6 +83,30 @@ def test_as_tf32_infinities_and_nans_are_where_float32_has_them(name, tmp_path):
     np.testing.assert_allclose(got, exact, rtol=1e-3, atol=1e-3)
 
 
+def as_tf32(folder, fill):
+    """Return a product of odd rows by two pieces, what is exact, and the sums of magnitudes."""
+    shape = Gemm(67, 33, 71, "tf32")
+    source = gemm_bf16x3_fused.kernel(shape, {**CHOICE, "tile_n": 40})
+    rng = np.random.default_rng(3)
+    arrays = arrays_of(source)
+    for array in arrays[:-1]:
+        array[...] = fill(rng, array.shape)
+    got, exact = in_the_emulator(source, folder, arrays)
+    return got, exact, np.abs(arrays[0].astype(float)) @ np.abs(arrays[1].astype(float))
+
+
+def test_as_tf32_integers_up_to_256_are_multiplied_exactly(tmp_path):
+    got, exact, _ = as_tf32(tmp_path, lambda rng, size: rng.integers(-256, 257, size))
+    np.testing.assert_array_equal(got, exact)
+
+
+@pytest.mark.parametrize("most", [2**11, 2**24, 2**56, 2**60])
+def test_as_tf32_integers_of_more_bits_are_off_by_what_two_pieces_leave_out(most, tmp_path):
+    got, exact, sizes = as_tf32(tmp_path, lambda rng, n: rng.integers(most // 2, most, n))
+    error = (np.abs(got - exact) / sizes).max()
+    assert error < 2**-16
+
+
 SHAPES = [
     Gemm(256, 256, 50000, transpose_a=True),
     Gemm(5889, 52, 1697, transpose_b=True),
