@@ -6,7 +6,7 @@ pass; printing and timing of passes use it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -31,8 +31,8 @@ from autotune.target.backends import of_language, of_threads
 from autotune.te.location import warn_user
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
-from autotune.te.stores import written_shape
-from autotune.te.tensor import PlaceholderOp, Tensor
+from autotune.te.stores import as_store, written_shape
+from autotune.te.tensor import ComputeOp, PlaceholderOp, Tensor
 from autotune.utils.garbage import collection_paused
 
 # A tensor of a schedule: its stage, and which of the stage's outputs it is.
@@ -187,11 +187,25 @@ class _Lowering:
                     f"{self.name}: {stage.op.name} is no argument, as its memory is the result of "
                     f"{stage.scan.op.name if stage.scan else 'a scan'}; pass that tensor instead"
                 )
+        self._check_stores({stage for stage, _ in places})
         kept = [place for place in places if not isinstance(place[0].op, PlaceholderOp)]
         kept += self._discarded(places)
         if not kept:
             raise LoweringError(f"{self.name}: the schedule computes nothing, it has inputs only")
         return kept
+
+    def _check_stores(self, given: Collection[Stage]) -> None:
+        """Refuse what is stored where it says if that is no argument, or is read or cached."""
+        for stage in self.schedule.stages:
+            if not isinstance(stage.op, ComputeOp) or written_shape(stage.op) is None:
+                continue
+            result = stage.op.outputs[0]
+            read = any(result in each.op.input_tensors for each in self.schedule.stages)
+            if read or stage not in given or as_store(stage.op.body[0]) is None:
+                raise LoweringError(
+                    f"{self.name}: {stage.op.name} is stored where it says itself; it must be an "
+                    "argument that no stage reads, without cache_write"
+                )
 
     def _discarded(self, places: Sequence[Place | None]) -> list[Place]:
         """Return the outputs that are no arguments: computed in a workspace, as TVM does."""

@@ -27,7 +27,7 @@ def store_at(
 ) -> Tensor:
     """Define elements that are written to an array; all others stay as they are.
 
-    It is the output of a kernel, and nothing reads it there.
+    It is the output of a kernel, and nothing reads it there; lowering refuses all else.
 
     Args:
         shape: of the array, which is the argument of the kernel.
@@ -42,7 +42,7 @@ def store_at(
 
     Example::
 
-        rows = te.store_at((1024, 64), (n, 64), lambda i, j: (
+        rows = store_at((1024, 64), (n, 64), lambda i, j: (
             new[i, j], (at[i], j), te.all(at[i] >= 0, at[i] < 1024)))
     """
     strides = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
@@ -52,7 +52,7 @@ def store_at(
         flat = as_expr(0)
         for index, stride in zip(indices, strides, strict=True):
             flat = flat + as_expr(index) * stride
-        return Call(_STORE_AT, (value, flat, stored))
+        return Call(_STORE_AT, (as_expr(value), flat, as_expr(stored)))
 
     names = varargs_names or [f"i{i}" for i in range(len(extents))]
     return cast(Tensor, compute(

@@ -5,6 +5,7 @@ import pytest
 
 import autotune
 from autotune import te
+from autotune.errors import LoweringError
 from autotune.lowering import lower
 from autotune.runtime.arrays.array import array
 from autotune.runtime.device import device
@@ -45,3 +46,25 @@ def test_other_elements_stay_and_places_outside_are_skipped(vectors):
     want = np.full((5, 16), 7, "float32")
     want[3] = given[0] + 1
     np.testing.assert_array_equal(result.numpy(), want)
+
+
+def read_by_another(new, at, out):
+    more = te.compute((2, 16), lambda i, j: out[i, j] * 2, "more")
+    return te.create_schedule(more.op), [new, at, out, more]
+
+
+def in_a_cache(new, at, out):
+    schedule = te.create_schedule(out.op)
+    schedule.cache_write(out, "local")
+    return schedule, [new, at, out]
+
+
+def discarded(new, at, out):
+    more = te.compute((2,), lambda i: at[i] + 1, "more")
+    return te.create_schedule([more.op, out.op]), [new, at, more]
+
+
+@pytest.mark.parametrize("made", [read_by_another, in_a_cache, discarded])
+def test_what_is_no_argument_or_is_read_is_refused(made):
+    with pytest.raises(LoweringError, match="must be an argument that no stage reads"):
+        lower(*made(*rows()))
