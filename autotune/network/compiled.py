@@ -11,7 +11,7 @@ from typing import Any
 
 from autotune.errors import GraphError
 from autotune.graph import Constant
-from autotune.network.inputs import lent, set_input
+from autotune.network.inputs import check_apart, lent, set_input
 from autotune.network.plan import ExecutionPlan, MemoryKind, Placement, PlanStep
 from autotune.runtime.arrays.array import NDArray, array, empty
 from autotune.runtime.arrays.memory import Block
@@ -192,25 +192,9 @@ class NetworkInstance:
                 f"bind_input: expected memory aligned to {_ALIGNMENT} bytes, got the address "
                 f"{given.pointer:#x}; copy it into an array of autotune.runtime"
             )
-        self._check_apart(index, given)
+        inputs = [*self.inputs[:index], given, *self.inputs[index + 1 :]]
+        check_apart(self.network.plan, inputs, self.outputs, index, self.network.branches)
         self.read(index, given)
-
-    def _check_apart(self, index: int, given: NDArray) -> None:
-        """Refuse memory of an output that a run writes while it still reads the input there."""
-        plan = self.network.plan
-        for number, output in enumerate(self.outputs):
-            apart = given.pointer + given.nbytes <= output.pointer
-            if apart or output.pointer + output.nbytes <= given.pointer:
-                continue
-            same = given.pointer == output.pointer
-            over = plan.may_write_over(index, number, same) and not self.network.branches
-            place = plan.outputs[number]
-            if over or (place.memory, place.at) not in plan.uses:
-                continue
-            raise GraphError(
-                f"bind_input: the array is in output {number}, which a run writes while it "
-                f"still reads input {plan.input_names[index]!r}; give an array of its own"
-            )
 
     def read(self, index: int, given: NDArray) -> None:
         """Let runs read an input from an array, of which is known that `bind_input` accepts it."""

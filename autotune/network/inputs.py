@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 import ml_dtypes
 import numpy as np
 
 from autotune.errors import AutotuneError, GraphError, KernelError
 from autotune.graph import Array
+from autotune.network.plan import ExecutionPlan, MemoryKind
 from autotune.runtime.arrays.array import NDArray, from_dlpack, numpy_dtype
 
 _log = logging.getLogger("autotune")
@@ -84,3 +86,38 @@ def lent(tensor: object, expected: str) -> NDArray:
         return from_dlpack(tensor)
     except (AutotuneError, BufferError, TypeError, ValueError) as error:
         raise GraphError(f"bind_input: expected {expected}: {error}") from error
+
+
+def check_apart(
+    plan: ExecutionPlan, inputs: Sequence[NDArray], outputs: Sequence[NDArray], index: int,
+    branches: bool,
+) -> None:  # fmt: skip
+    """Refuse an array for an input where a run writes it while it is still read.
+
+    Args:
+        plan: of the network.
+        inputs: of an instance, the new one among them.
+        outputs: of the instance, before an output follows the input in whose memory it is.
+        index: number of the input.
+        branches: whether functions run side by side.
+    """
+    for number, place in enumerate(plan.outputs):
+        moves = (place.memory, place.at) == (MemoryKind.INPUT, index)
+        output = inputs[index] if moves else outputs[number]
+        for given in range(len(inputs)) if moves else (index,):
+            array = inputs[given]
+            if not _overlap(array, output) or (place.memory, place.at) not in plan.uses:
+                continue
+            same = array.pointer == output.pointer
+            if plan.may_write_over(given, number, same) and not branches:
+                continue
+            raise GraphError(
+                f"bind_input: the array is in output {number}, which a run writes while it "
+                f"still reads input {plan.input_names[given]!r}; give an array of its own"
+            )
+
+
+def _overlap(one: NDArray, other: NDArray) -> bool:
+    return max(one.pointer, other.pointer) < min(
+        one.pointer + one.nbytes, other.pointer + other.nbytes
+    )

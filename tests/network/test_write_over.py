@@ -4,8 +4,11 @@ import ml_dtypes  # noqa: F401 - with which numpy knows the name bfloat16
 import numpy as np
 import pytest
 
+from autotune.errors import GraphError
 from autotune.graph import Graph, TensorType, Variable, apply, ops
 from autotune.network import compile_network
+from autotune.runtime.arrays.array import array
+from autotune.runtime.device import device
 
 # The axis, how many axes an index counts through, and how many updates there are.
 CASES = {
@@ -73,3 +76,15 @@ def test_the_input_stays_where_nobody_gives_its_memory(case):
     (got,) = instance(*given)
     np.testing.assert_array_equal(got.numpy(), ops.Write(along, axes).reference(*given))
     np.testing.assert_array_equal(instance.inputs[0].numpy(), given[0])
+
+
+@pytest.mark.parametrize("order", [(0, 3), (3, 0)])
+def test_an_array_is_not_bound_to_a_cache_and_to_what_is_read_after_its_write(order):
+    variables = (*cache_of("a row of a cache", "float32"), Variable(TensorType(SHAPE), "other"))
+    written = apply(ops.Write(2, 1), *variables[:3])
+    after = apply(ops.Max((2,)), apply(ops.Add(), variables[3], written))
+    network = compile_network(Graph(variables, (written, after)), "c", over={0: 0})
+    instance, given = network.instance(), array(np.ones(SHAPE, "float32"), device("c"))
+    instance.bind_input(order[0], given)
+    with pytest.raises(GraphError, match="while it still reads input 'other'"):
+        instance.bind_input(order[1], given)
