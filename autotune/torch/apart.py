@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from autotune.utils.lazy_torch import torch
@@ -14,10 +14,18 @@ class Apart:
     The graph was traced as if they do not, and as if each of their elements has a place of its
     own; dynamo asks the first of tensors only, not of views. The extents of all tensors are known
     to be those of the example.
+
+    Args:
+        args: of a call.
+        written: places of those that are written.
+        constants: tensors that the graph reads as well, which stay where they are.
     """
 
-    def __init__(self, args: Sequence[Any], written: Sequence[int]) -> None:
+    def __init__(
+        self, args: Sequence[Any], written: Sequence[int], constants: Iterable[Any] = ()
+    ) -> None:
         tensor = torch().Tensor
+        self._constants = [_span(each) for each in constants if each.numel()]
         self._tensors = [i for i, each in enumerate(args) if isinstance(each, tensor)]
         self._written = list(written)
         self._overlapping = any(_overlaps_itself(args[i]) for i in written)
@@ -32,7 +40,8 @@ class Apart:
         pointers = [args[i].data_ptr() for i in self._tensors]
         if pointers == self._pointers:
             return True
-        found = sorted((*_span(args[i]), i) for i in self._tensors if args[i].numel())
+        found = [(*_span(args[i]), i) for i in self._tensors if args[i].numel()]
+        found = sorted([*found, *((*span, -1) for span in self._constants)])
         for place, (_, end, number) in enumerate(found):
             for other, _, another in found[place + 1 :]:
                 if other >= end:

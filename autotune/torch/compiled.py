@@ -51,7 +51,8 @@ class CompiledModel:
         self._held = [every[name] for name in self._names]
         taken = [i for i, each in enumerate(program.inputs) if each is not None]
         self._written = [taken.index(i) for i in written_inputs(program.writes)]
-        self._strides: list[Any] = []
+        # With the strides that it is for: threads may call with others.
+        self._apart: tuple[list[Any], Apart | None] = [], None
         made = TensorNetwork(program, partial(self._how.compile, where=self._where), self._where)
         alone = program.structure is None or program.structure.is_leaf()
         self._put_together = itemgetter(0) if alone else self._unflattened
@@ -100,12 +101,14 @@ class CompiledModel:
     def _writing(self, tensors: Sequence[Any]) -> Any:
         """Run what writes some of the tensors."""
         strides = [each.stride() for each in tensors]
-        if strides != self._strides:
-            self._strides, self._apart = strides, Apart(tensors, self._written)
-        if not self._apart(tensors):
+        known, apart = self._apart
+        if apart is None or strides != known:
+            apart = Apart(tensors, self._written, self._run.program.tensors.values())
+            self._apart = strides, apart
+        if not apart(tensors):
             raise KernelError(
                 "compiled model: an input or buffer that the model writes shares memory with "
-                "another one, or has several elements in one place; pass a copy"
+                "another one or a parameter, or has several elements in one place; pass a copy"
             )
         return self._computed(tensors)
 

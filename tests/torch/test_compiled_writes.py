@@ -91,6 +91,27 @@ def test_inputs_are_written_unless_they_share_memory():
         fast(torch.zeros(1, 3).expand(2, 3), y)
 
 
+class AddsTable(nn.Module):
+    """Adds to an input, and then a table."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.ones(2, 3))
+
+    def forward(self, x):
+        x.add_(1)
+        return x + self.table
+
+
+def test_an_input_that_is_written_is_no_parameter_that_the_model_reads():
+    model = AddsTable().eval()
+    fast = compile_model(model, torch.zeros(2, 3))
+    same(fast(torch.ones(2, 3)), torch.full((2, 3), 3.0))
+    with pytest.raises(KernelError, match="shares memory with another one or a parameter"):
+        fast(model.table)
+    same(model.table, torch.ones(2, 3))
+
+
 def test_batch_norms_in_training_keep_their_statistics():
     layers = [nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU()]
     layers += [nn.Conv2d(8, 8, 3), nn.BatchNorm2d(8, momentum=0.3, affine=False)]
