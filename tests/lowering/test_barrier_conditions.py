@@ -46,6 +46,19 @@ def test_a_branch_that_only_some_threads_take_holds_no_barrier():
         k.placed(If(LT(k.value(flags, IntImm(0)), IntImm(3)), inside))
 
 
+def test_no_side_of_a_branch_reads_what_other_threads_write_on_the_other():
+    k, S = Kernel(), shared()
+    (t,) = k.vars
+    for then, other in ((k.write(S, t), k.read(S, t - 1)), (k.read(S, t + 3), k.write(S, t))):
+        with pytest.raises(LoweringError, match="threads that take the branch"):
+            k.placed(If(LT(t, IntImm(1)), then, other))
+    assert count(k, If(LT(t, IntImm(1)), k.write(S, t), k.read(S, t))) == 0
+    assert count(k, If(LT(k.value(S, IntImm(9)), IntImm(1)), k.write(S, t), k.read(S, t))) == 0
+    assert (
+        count(k, k.loop(1, lambda i: If(LT(i, IntImm(1)), k.write(S, t), k.read(S, t + 1)))) == 0
+    )
+
+
 def test_a_branch_that_all_threads_take_may_hold_one():
     k, S = Kernel(), shared()
     (t,) = k.vars

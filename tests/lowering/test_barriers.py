@@ -196,6 +196,19 @@ def ring(k, S, written, read, count, extent=9, after=None):
     return k.loop(extent, body)
 
 
+@pytest.mark.parametrize(("least", "needed"), [(0, 3), (1, 2)])
+def test_barriers_in_a_loop_that_may_be_empty_keep_nothing_apart_around_it(least, needed):
+    k, S, R, n, i = Kernel(), shared(), shared(), Var("n"), Var("i")
+    (t,) = k.vars
+    k.simplifier.bind(n, least, float("inf"))
+    k.simplifier.bind(i, 0, float("inf"))
+    loop = For(i, n, ForKind.SERIAL, seq(k.write(R, t), k.read(R, t + 1)))
+    placed = k.placed(k.write(S, t), loop, k.read(S, t + 1))
+    assert barriers(placed) == needed
+    for size in range(least, 3):
+        assert race_in(placed, k.threads, {n: size}) is None
+
+
 def test_without_a_barrier_inside_iterations_any_distance_apart_meet():
     k = Kernel()
     # A slot is read two iterations after it is written: not by the next one, yet with no barrier.

@@ -52,6 +52,11 @@ class _Flow:
     has_barrier: bool = False
 
 
+def _perhaps(flow: _Flow) -> _Flow:
+    """Return the accesses of what may not run: its barriers keep nothing apart that is around."""
+    return _Flow(flow.exposed, [*flow.exposed, *flow.pending], False)
+
+
 class _Pending:
     """Accesses since the last barrier, by what may race with them.
 
@@ -208,12 +213,10 @@ class _Planner:
         several = stmt.kind is not ForKind.THREAD and stmt.iterations != 1
         if several and self._races(_Pending(flow.pending), flow.exposed, stmt.var, step):
             body = seq(Barrier("shared"), body)
-            pending = flow.pending
-            flow = _Flow([], pending, True)
-        if body is stmt.body:
-            return stmt, flow
-        new = stmt.with_body(body)
-        return new, flow
+            flow = _Flow([], flow.pending, True)
+        new = stmt if body is stmt.body else stmt.with_body(body)
+        least, _ = self.simplifier.form_of(stmt.extent).bounds
+        return new, flow if least >= 1 else _perhaps(flow)
 
     def _branch(self, stmt: If) -> tuple[Stmt, _Flow]:
         if not self.uses.of(stmt.cond).vars and not self.uses.of(stmt.cond).buffers:
@@ -224,16 +227,16 @@ class _Planner:
         then, flow = self.visit(stmt.then)
         self.below = outer
         other, rest = self.visit(stmt.other) if stmt.other is not None else (None, _Flow())
-        inside = _holds_barrier(then) or (other is not None and _holds_barrier(other))
-        if inside and not self._is_uniform(stmt.cond):
-            if other is not None or self.uses.of(stmt.cond).buffers:
+        if not self._is_uniform(stmt.cond):
+            if self._races(_Pending(flow.pending), rest.exposed, None, 0):
                 self._refuse(stmt)
-            return self._split(stmt, then), flow
-        # The branch may not be taken, so its barriers keep nothing apart for what comes after.
-        exposed = reads + flow.exposed + rest.exposed
-        total = _Flow(exposed, [*exposed, *flow.pending, *rest.pending], False)
+            if _holds_barrier(then) or (other is not None and _holds_barrier(other)):
+                if other is not None or self.uses.of(stmt.cond).buffers:
+                    self._refuse(stmt)
+                return self._split(stmt, then), flow
         new = stmt if then is stmt.then and other is stmt.other else If(stmt.cond, then, other)
-        return new, total
+        exposed = reads + flow.exposed + rest.exposed
+        return new, _perhaps(_Flow(exposed, flow.pending + rest.pending))
 
     def _decided(self, stmt: If) -> tuple[Stmt, _Flow]:
         """Keep the side of a constant condition that is taken; the other makes no accesses."""
