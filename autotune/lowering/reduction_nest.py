@@ -137,15 +137,10 @@ class CrossThreadNest(ReductionNest):
 
     def build(self) -> Stmt:
         """Return the statement of the whole stage."""
-        if self.plan.body.init:
-            raise LoweringError(
-                f"bind: {self.plan.stage.op.name} reduces over threads from a first value of its "
-                "own (init=...), which each thread would count; leave init out and combine it "
-                "with the result in a stage of its own"
-            )
         serial = [i for i, level in enumerate(self.levels) if _is_serial_reduction(level)]
         first = serial[0] if serial else len(self.levels)
         self._check_order(first)
+        self._check_init(first)
         computed = list(self.plan.conditions)
         if self.plan.body.condition is not None:
             computed.append(self.nests.flat(self.plan.body.condition))
@@ -176,7 +171,12 @@ class CrossThreadNest(ReductionNest):
         conditions += self.store_conditions()
         if self.plan.scope != "local" and self.plan.stage.store_predicate is None:
             conditions += self.crosser.first_thread()
-        pairs = zip(self.places(), self.crosser.totals(), strict=True)
+        totals = self.crosser.totals()
+        if self.plan.body.init:
+            # Threads begin with nothing, so that a first value counts once.
+            firsts = [self.nests.flat(first) for first in self.plan.body.init]
+            totals = combine(self.reduction.combiner, firsts, totals)
+        pairs = zip(self.places(), totals, strict=True)
         stores = [Store(buffer, (index,), total) for (buffer, index), total in pairs]
         return self.guarded(conditions, seq(*stores))
 

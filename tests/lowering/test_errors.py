@@ -184,15 +184,6 @@ def test_data_loops_inside_the_loops_of_a_reduction_over_threads():
     refused(s, work.args, "bind", "C reduces over threads", "'j'", "reorder")
 
 
-def test_a_first_value_cannot_be_given_to_every_thread():
-    A = te.placeholder((4, 8), name="A")
-    k = te.reduce_axis((0, 8), name="k")
-    B = te.compute((4,), lambda i: te.sum(A[i, k], axis=k, init=te.const(1.0)), name="B")
-    s = te.create_schedule(B.op)
-    bind(s, B, s[B].op.reduce_axis[0], "threadIdx.x")
-    refused(s, [A, B], "bind", "B reduces over threads", "init")
-
-
 def test_a_first_value_computed_after_it_is_read():
     A, first = te.placeholder((4, 8), name="A"), te.placeholder((4,), name="first")
     k = te.reduce_axis((0, 8), name="k")
@@ -205,6 +196,10 @@ def test_a_first_value_computed_after_it_is_read():
     )
     cache.compute_at(s[B], s[B].op.axis[0])
     lower_schedule(s, [A, first, B], target_kind="c")
+    outer, lane = s[B].split(s[B].op.reduce_axis[0], factor=4)
+    bind(s, B, lane, "threadIdx.x")
+    cache.compute_at(s[B], outer)
+    refused(s, [A, first, B], "compute_at: first.local", "init", "at 'k.outer'", "outside")
 
 
 def test_a_buffer_too_large_for_an_index():

@@ -181,6 +181,27 @@ def test_where_and_init_of_a_reduction():
     check(s, [A, B], [a], 3 + a[:, 1::2].sum(axis=1))
 
 
+@pytest.mark.parametrize("scope", ["global", "shared", "local"])
+def test_a_first_value_counts_once_where_threads_share_a_sum(scope):
+    A, first = te.placeholder((4, 12), name="A"), te.placeholder((4,), name="first")
+    k = te.reduce_axis((0, 12), name="k")
+    B = te.compute((4,), lambda i: te.sum(A[i, k], axis=k, init=first[i]), name="B")
+    C = te.compute((4, 4), lambda i, j: B[i] * A[i, j], name="C")
+    s = te.create_schedule(C.op)
+    s[C].bind(s[C].op.axis[0], te.thread_axis("blockIdx.x"))
+    s[C].bind(s[C].op.axis[1], te.thread_axis("threadIdx.x"))
+    _, lane = s[B].split(s[B].op.reduce_axis[0], factor=4)
+    s[B].bind(lane, te.thread_axis("threadIdx.x"))
+    if scope == "global":
+        s[B].bind(s[B].op.axis[0], te.thread_axis("blockIdx.x"))
+    else:
+        s[B].set_scope(scope)
+        s[B].compute_at(s[C], s[C].op.axis[0])
+    a, f = some(4, 12), some(4)
+    total = (f + a.sum(axis=1))[:, None]
+    check(s, [A, first, C], [a, f], total * a[:, :4])
+
+
 def test_a_reduction_range_need_not_begin_at_zero():
     A = te.placeholder((12,), name="A")
     k = te.reduce_axis((3, 9), name="k")

@@ -20,9 +20,15 @@ def columns_then_root(x):
     return te.compute(sums.shape, lambda j: te.sqrt(te.abs(sums[j])), "root")
 
 
+def from_a_first_value(x):
+    k = te.reduce_axis((0, x.shape[1]), "k")
+    return te.compute((x.shape[0],), lambda i: te.sum(x[i, k], axis=k, init=5.0), "sums")
+
+
 WORKLOADS = {
     "all of an array": (of(sum_of(0, 1), (512, 300)), 1),
     "rows": (of(sum_of(1), (4, 40000)), 1),
+    "rows from a first value": (of(from_a_first_value, (4, 40000)), 1),
     "columns": (of(sum_of(0), (1024, 300)), 1),
     "few columns": (of(sum_of(0), (40000, 4)), 1),
     "columns, then a root": (of(columns_then_root, (1024, 256)), 1),
