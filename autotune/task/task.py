@@ -6,7 +6,7 @@ import importlib
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from math import prod
@@ -30,6 +30,12 @@ from autotune.task.fallback import FallbackConfigEntity
 from autotune.task.json_form import plain
 from autotune.task.knobs import Knobs
 from autotune.task.membership import check_index
+from autotune.task.output import (
+    check_output,
+    output_reference,
+    output_schedule,
+    output_tensors,
+)
 from autotune.task.template import (
     TASK_TABLE,
     Call,
@@ -56,12 +62,10 @@ from autotune.te import FlopError as FlopCalculationError
 from autotune.te import NoArithmetic, Schedule, compute_bytes, compute_flop
 from autotune.te.reads_beyond import warn_of_reads_beyond
 from autotune.utils.check import shown
-from autotune.workload import NO_REFERENCE, Called, Computed, Realisation, Reference
+from autotune.workload import Called, Realisation
 
 # Examples at most, and indices among which they are looked for.
 _EXAMPLES, _LOOKED_AT = 8, 2**14
-# Plain data that a template returns only by mistake.
-_NO_KERNEL = (bool, int, float, str, bytes, dict, set, tuple, list)
 
 
 class Task:
@@ -140,14 +144,14 @@ class Task:
         """The space, the operations and the bytes."""
         with self._on_target():
             space, output = collected(self._called_with)
-        schedule = _schedule(output)
+        schedule = output_schedule(output)
         space.code_hash = getattr(schedule, "code_hash", None)
         flop, moved = space.flop, space.bytes
         if isinstance(schedule, Schedule):
             warn_of_reads_beyond(schedule)
             with suppress(NoArithmetic):  # what only moves elements is rated by its bytes
                 flop = flop or compute_flop(schedule)
-            moved = moved or compute_bytes(_arguments(output))
+            moved = moved or compute_bytes(output_tensors(output))
         return space, float(flop), float(moved)
 
     def _called_with(self, space: ConfigSpace) -> object:
@@ -172,7 +176,7 @@ class Task:
                         f"{cannot}: {name} must be a whole number, got {value!r}"
                     ) from error
             raise
-        _check_output(self.name, output)
+        check_output(self.name, output)
         return output
 
     def instantiate(self, config: Config) -> Any:
@@ -211,7 +215,7 @@ class Task:
         own = getattr(self, "reference", None)
         return Realisation(
             outcome.output,
-            Called(own) if own is not None else _reference(outcome.output),
+            Called(own) if own is not None else output_reference(outcome.output),
             flop=float(outcome.knobs.flop),
             bytes=float(outcome.knobs.bytes),
         )
@@ -338,37 +342,6 @@ def create(
 
 def _target(spec: str | Target | None) -> Target | None:
     return spec if spec is None or isinstance(spec, Target) else Target(spec)
-
-
-def _check_output(name: str, output: object) -> None:
-    """Refuse what is certainly no kernel; all else is judged when it is lowered.
-
-    None passes: a template may define knobs only, for a runner that builds nothing.
-    """
-    pair = output if isinstance(output, (tuple, list)) else (output, ())
-    if len(pair) != 2 or isinstance(pair[0], _NO_KERNEL) or not isinstance(pair[1], Iterable):
-        raise TemplateError(
-            f"template {name!r}: expected it to return a SourceKernel or (schedule, [tensors]), "
-            f"got {output!r}"
-        )
-
-
-def _reference(output: object) -> Reference:
-    """Return the reference that a template's output has."""
-    if isinstance(output, (tuple, list)):
-        arguments = _arguments(output)
-        return Computed(arguments) if arguments else NO_REFERENCE
-    function = getattr(output, "reference", None)
-    return NO_REFERENCE if function is None else Called(function)
-
-
-def _arguments(output: object) -> tuple[Any, ...]:
-    """Return the tensors that a template gives with a schedule."""
-    return tuple(output[1]) if isinstance(output, (tuple, list)) and len(output) == 2 else ()
-
-
-def _schedule(output: object) -> object:
-    return output[0] if isinstance(output, (tuple, list)) and output else output
 
 
 def _restore(
