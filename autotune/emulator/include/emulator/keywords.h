@@ -47,10 +47,11 @@
 
 // The emulator is part of each library of a kernel, with a state of its own. It is compiled with the
 // kernel; or once, apart (EMULATOR_LINKED), and linked with kernels that see what its functions are
-// but do not emit them (EMULATOR_APART; gnu_inline, which must precede noinline). The linker joins
-// the variables of both. EMULATOR_CALLED are functions that only the compiler names.
+// but neither emit nor inline them (EMULATOR_APART; beside gnu_inline GCC ignores noinline, and would
+// compile the scheduler with each kernel, which takes as long as the kernel). The linker joins the
+// variables of both. EMULATOR_CALLED are functions that only the compiler names.
 #if defined(EMULATOR_APART)
-#define EMULATOR_EXPORTED inline __attribute__((gnu_inline)) EMULATOR_RAW
+#define EMULATOR_EXPORTED inline __attribute__((gnu_inline, noipa)) EMULATOR_RAW
 #define EMULATOR_OWN EMULATOR_EXPORTED __attribute__((visibility("hidden")))
 #define EMULATOR_CALLED EMULATOR_OWN
 #define EMULATOR_STATE inline __attribute__((visibility("hidden")))
