@@ -24,7 +24,7 @@ from autotune.task.kinds import Entity, SplitEntity, SplitSpace, TransformSpace
 from autotune.te import Schedule
 from autotune.utils.garbage import collection_paused
 
-# Points that are estimated, of which so many are drawn before any is changed; one takes 3 ms.
+# Points that are estimated, of which so many are drawn before any is changed; one takes some 4 ms.
 _ESTIMATES, _DRAWN = 40, 8
 # The best, which are changed.
 _PARENTS = 2
