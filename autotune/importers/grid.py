@@ -45,10 +45,15 @@ class GridSampler:
             raise GraphError(f"{self.origin}: grid must be [n, ..., {axes}] for {x.type}")
         if self.mode == "bicubic" and axes != 2:
             raise GraphError(f"{self.origin}: bicubic needs images of 2 dimensions, got {x.type}")
+        # The last number of a place is that of the first axis.
+        sizes = enumerate(x.shape[2:])
+        return self.at(x, [self._coordinate(grid, axes - 1 - axis, n) for axis, n in sizes])
+
+    def at(self, x: Value, places: Sequence[Value]) -> Value:
+        """Return the images [n, c, ...] at places [n, ...] in pixels, one for each axis."""
         taps: list[tuple[list[Value], Value | None]] = [([], None)]
-        for axis in range(axes):  # the last number of a place is that of the first axis
-            where = self._coordinate(grid, axes - 1 - axis, x.shape[2 + axis])
-            own = self._neighbours(where, x.shape[2 + axis])
+        for where, size in zip(places, x.shape[2:], strict=True):
+            own = self._neighbours(where, size)
             taps = [
                 (
                     [*at, place],

@@ -27,6 +27,7 @@ COMPILED = (
     "reduce_log_sum_exp", "slice", "split", "depthtospace", "bitshift", "mod", "div", "pow",
     "clip", "prelu", "gelu", "dft", "quantizelinear", "if", "loop", "scan", "tile", "isinf",
     "cumprod", "col2im", "tensorscatter", "maxpool_with_argmax", "maxunpool",
+    "deform_conv", "tfidfvectorizer",
 )  # fmt: skip
 
 

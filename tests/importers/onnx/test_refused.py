@@ -18,6 +18,11 @@ helper = onnx.helper
          r"batch_indices must be from 0 to 1, got -1 to 1"),
         ("ScatterElements", [(4, 5), np.array([[1, 1]]), (1, 2)], {"reduction": "add"},
          r"updates that are combined, must have the shape of the data, float32\[4, 5\]"),
+        ("DeformConv", [(1, 4, 5, 5), (2, 4, 3, 3), (1, 18, 5, 5)], {},
+         r"offset must have shape \[1, 18, 3, 3\]"),
+        ("DeformConv", [(1, 4, 5, 5), (2, 4, 3, 3), (1, 18, 3, 3)], {"offset_group": 3},
+         "multiples of 1 groups and of 3 groups of offsets"),
+        ("Det", [(2, 3)], {}, "matrices of at most 6 rows and as many columns"),
     ],
 )  # fmt: skip
 def test_numbers_of_a_model_that_are_no_places_are_refused(operator, inputs, attributes, said):

@@ -7,13 +7,8 @@ _NAMES = {
     "Operators without a converter, or that have none as their shape depends on data.": """
         bernoulli bernoulli_expanded bernoulli_double bernoulli_double_expanded bernoulli_seed
         bernoulli_seed_expanded bitcast_float32_to_int32 bitcast_int32_to_float32
-        bitcast_float64_to_int64 bitcast_int64_to_float64 bitcast_uint32_to_int32
-        bitcast_2d_float32_to_int32 bitcast_int8_to_uint8 bitcast_scalar_float32_to_int32
-        bitcast_uint16_to_int16 bitcast_bool_to_uint8
-        basic_deform_conv_with_padding
-        basic_deform_conv_without_padding deform_conv_with_mask_bias
-        deform_conv_with_multiple_offset_groups det_2d det_nd
-        image_decoder_decode_jpeg_rgb
+        bitcast_float64_to_int64 bitcast_int64_to_float64 bitcast_2d_float32_to_int32
+        bitcast_scalar_float32_to_int32 image_decoder_decode_jpeg_rgb
         image_decoder_decode_jpeg_grayscale image_decoder_decode_jpeg_bgr
         image_decoder_decode_jpeg2k_rgb image_decoder_decode_bmp_rgb
         image_decoder_decode_png_rgb image_decoder_decode_tiff_rgb image_decoder_decode_webp_rgb
@@ -22,15 +17,7 @@ _NAMES = {
         nonmaxsuppression_limit_output_size nonmaxsuppression_single_box
         nonmaxsuppression_identical_boxes nonmaxsuppression_center_point_box_format
         nonmaxsuppression_two_classes nonmaxsuppression_two_batches
-        nonmaxsuppression_iou_threshold_boundary optional_get_element_tensor
-        optional_has_element_empty_no_input_name_tensor_input
-        optional_has_element_empty_no_input_tensor_input
-        optional_has_element_empty_no_input_name_optional_input
-        optional_has_element_empty_no_input_optional_input
-        tfidfvectorizer_tf_only_bigrams_skip0 tfidfvectorizer_tf_batch_onlybigrams_skip0
-        tfidfvectorizer_tf_onlybigrams_levelempty tfidfvectorizer_tf_onlybigrams_skip5
-        tfidfvectorizer_tf_batch_onlybigrams_skip5 tfidfvectorizer_tf_uniandbigrams_skip5
-        tfidfvectorizer_tf_batch_uniandbigrams_skip5 unique_sorted_without_axis
+        nonmaxsuppression_iou_threshold_boundary unique_sorted_without_axis
         unique_not_sorted_without_axis unique_sorted_with_axis unique_sorted_with_axis_3d
         unique_sorted_with_negative_axis unique_length_1""",
     "Tensors without elements, and models whose types are not those of their data.": """

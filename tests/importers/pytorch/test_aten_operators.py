@@ -1,6 +1,7 @@
 """Every family of ATen operators, imported, against PyTorch in float64."""
 
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -591,6 +592,48 @@ def _regions(x, regions, scale, rows, columns, samples, aligned):
         image = image * (seen[0][:, None] & seen[1][None])
         found.append(F.avg_pool2d(image, samples))
     return torch.cat(found)
+
+
+def test_deformed_convolutions_are_those_of_their_definition():
+    """The operator is torchvision's, which may lack its library here: samples are written out."""
+    x, weight, bias = t(2, 4, 6, 5), t(6, 2, 3, 2), t(6)
+    offset, mask = t(2, 2 * 6 * 2, 2, 6) * 2, t(2, 2 * 6, 2, 6, seed=1)
+    numbers = "int a, int b, int c, int d, int e, int f, int g, int h, bool i"
+    with torch.library._scoped_library("torchvision", "FRAGMENT") as library:
+        name = "deform_conv2d"
+        if not hasattr(torch.ops.torchvision, name):
+            tensors = "Tensor x, Tensor w, Tensor o, Tensor m, Tensor y"
+            library.define(f"{name}({tensors}, {numbers}) -> Tensor")
+            library.impl(name, _deformed, "CPU")
+            library.impl(name, lambda x, w, o, *_: x.new_empty(2, 6, *o.shape[2:]), "Meta")
+        convolve = torch.ops.torchvision.deform_conv2d
+        for use_mask in (True, False):
+            how = (2, 1, 1, 2, 2, 3, 2, 2, use_mask)
+            check(lambda *given, h=how: convolve(*given, *h), x, weight, offset, mask, bias)
+
+
+def _deformed(x, weight, offset, mask, bias, down, across, top, left, dy, dx, groups, own, masked):
+    """Return sums of samples, taken by torch's own sampling of a grid."""
+    batch, channels, height, width = x.shape
+    _, _, rows, columns = weight.shape
+    offset = offset.view(batch, own, rows, columns, 2, *offset.shape[2:])
+    mask = mask.view(batch, own, rows, columns, *mask.shape[2:])
+    y = torch.arange(offset.shape[-2]).view(-1, 1) * down - top
+    z = torch.arange(offset.shape[-1]) * across - left
+    found = torch.zeros(batch, channels, rows, columns, *offset.shape[-2:], dtype=x.dtype)
+    part = channels // own
+    for group, i, j in itertools.product(range(own), range(rows), range(columns)):
+        ys = (y + i * dy + offset[:, group, i, j, 0]) / (height - 1) * 2 - 1
+        xs = (z + j * dx + offset[:, group, i, j, 1]) / (width - 1) * 2 - 1
+        images = x[:, group * part : (group + 1) * part]
+        read = F.grid_sample(images, torch.stack([xs, ys], -1), align_corners=True)
+        factor = mask[:, group, i, j, None] if masked else 1.0
+        found[:, group * part : (group + 1) * part, i, j] = read * factor
+    parts = [
+        torch.einsum("ncijyx,ocij->noyx", images, filters)
+        for images, filters in zip(found.chunk(groups, 1), weight.chunk(groups), strict=True)
+    ]
+    return torch.cat(parts, 1) + bias.view(-1, 1, 1)
 
 
 def test_loops_of_cells_are_unrolled():

@@ -146,6 +146,17 @@ def _joined(call: Call) -> Value:
     return call.apply(ops.Concatenate(axis), *values)
 
 
+def _optional(call: Call) -> Operand:
+    """Return what an optional value has: a tensor or a sequence may stand for one."""
+    if not call.has(0):
+        call.refuse("its optional input has no value")
+    return call.operand(0)
+
+
+def _has_value(call: Call) -> Operand:
+    return np.asarray(call.has(0))
+
+
 CONVERTERS: dict[str, Converter] = {
     "If": _if,
     "Loop": _loop,
@@ -157,4 +168,6 @@ CONVERTERS: dict[str, Converter] = {
     "SequenceErase": _erase,
     "SequenceLength": _length,
     "ConcatFromSequence": _joined,
+    "OptionalGetElement": _optional,
+    "OptionalHasElement": _has_value,
 }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from autotune.graph import Value, ops
+from autotune.importers.deformed import DeformedConvolution
 from autotune.importers.onnx.call import Call, Converter
 from autotune.importers.onnx.shape_rules import of_some_size
 
@@ -271,8 +272,24 @@ def _flipped(call: Call, x: Value, axis: int) -> Value:
     return call.apply(ops.Take(axis), x, order)
 
 
+def _deformed(call: Call) -> Value:
+    """Convolve images that are read at places which the data move."""
+    x, weight, offset = call.value(0), call.value(1), call.value(2)
+    if x.type.ndim != 4 or weight.type.ndim != 4:
+        call.refuse(f"expected images and filters of 4 dimensions, got {x.type}, {weight.type}")
+    windows = windows_of(call, x.shape[2:], call.ints("kernel_shape") or weight.shape[2:])
+    (down, across), (rows, columns) = windows.strides, windows.dilations
+    (top, bottom), (left, right) = windows.sides
+    deformed = DeformedConvolution(
+        (down, across), (rows, columns), (top, left, bottom, right),
+        call.attribute("group", 1), call.attribute("offset_group", 1), call.node.label,
+    )  # fmt: skip
+    return with_bias(call, deformed.convolve(x, weight, offset, call.optional(4)), 3)
+
+
 CONVERTERS: dict[str, Converter] = {
     "Conv": _convolution,
+    "DeformConv": _deformed,
     "ConvTranspose": _transposed,
     "Col2Im": _image_of_columns,
 }

@@ -8,7 +8,7 @@ import numpy as np
 
 from autotune.graph import Operator, Value, ops
 from autotune.importers.onnx.call import Call, Converter, Operand
-from autotune.importers.onnx.tensors import dtype_of
+from autotune.importers.onnx.tensors import dtype_of, numpy_type
 
 
 def unary(op: Callable[[], Operator]) -> Converter:
@@ -48,8 +48,26 @@ def _cast(call: Call) -> Value:
     return call.cast(call.value(0), dtype_of(call.attribute("to", 0), call.node.label))
 
 
-def _cast_like(call: Call) -> Value:
-    return call.cast(call.value(0), call.value(1).dtype)
+def _cast_like(call: Call) -> Operand:
+    data, dtype = call.operand(0), call.operand(1).dtype
+    if isinstance(data, np.ndarray):
+        return data.astype(numpy_type(str(dtype)))
+    return call.cast(call.as_value(data), str(dtype))
+
+
+def _bit_cast(call: Call) -> Operand:
+    """Return the same bits as another dtype of as many: integers keep theirs in a cast."""
+    data = call.operand(0)
+    dtype = dtype_of(call.attribute("to", 0), call.node.label)
+    old, new = numpy_type(str(data.dtype)), numpy_type(dtype)
+    if old.itemsize != new.itemsize:
+        call.refuse(f"expected a dtype of {old.itemsize * 8} bits, as {old} has, got {dtype}")
+    numbers = call.numbers(data)
+    if numbers is not None:
+        return numbers.view(new)
+    if old != new and not {old.kind, new.kind} <= set("iub"):
+        call.refuse(f"bits of {old} as {dtype} are not supported, only of integers")
+    return call.cast(call.as_value(data), dtype)
 
 
 def _is_infinite(call: Call) -> Value:
@@ -92,6 +110,7 @@ CONVERTERS: dict[str, Converter] = {
     "Dropout": _dropout,
     "Cast": _cast,
     "CastLike": _cast_like,
+    "BitCast": _bit_cast,
     "Reciprocal": _reciprocal,
     "IsInf": _is_infinite,
     "Exp": unary(ops.Exp),

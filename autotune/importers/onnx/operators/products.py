@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
 from autotune.graph import Constant, Value, ops
 from autotune.importers.onnx.call import Call, Converter
 from autotune.importers.onnx.operators.arithmetic import combined
+
+# Most rows of a determinant, whose expansion grows as 2 to the power of them.
+_LARGEST = 6
 
 
 def matmul(call: Call, a: Value, b: Value) -> Value:
@@ -156,4 +160,39 @@ def _contracted(
     return "".join(letters), call.reshape(out, [extents[c] for c in letters])
 
 
-CONVERTERS: dict[str, Converter] = {"MatMul": _matmul, "Gemm": _gemm, "Einsum": _einsum}
+def _determinant(call: Call) -> Value:
+    """Expand determinants row by row from the last, by those of fewer rows and columns."""
+    x = call.value(0)
+    size = x.shape[-1] if x.type.ndim > 1 else 0
+    if not 1 <= size <= _LARGEST or x.shape[-2] != size:
+        call.refuse(f"expected matrices of at most {_LARGEST} rows and as many columns")
+    flat = call.reshape(x, (math.prod(x.shape[:-2]), size * size))
+
+    def element(row: int, column: int) -> Value:
+        at = row * size + column
+        return call.apply(ops.StridedSlice((0, at), (flat.shape[0], at + 1)), flat)
+
+    minors: dict[tuple[int, ...], Value] = {
+        (column,): element(size - 1, column) for column in range(size)
+    }
+    for row in range(size - 2, -1, -1):
+        wider: dict[tuple[int, ...], Value] = {}
+        for columns in combinations(range(size), size - row):
+            total: Value | None = None
+            for i, column in enumerate(columns):
+                rest = minors[columns[:i] + columns[i + 1 :]]
+                term = call.apply(ops.Multiply(), element(row, column), rest)
+                sign = ops.Subtract if i % 2 else ops.Add
+                total = term if total is None else call.apply(sign(), total, term)
+            assert total is not None
+            wider[columns] = total
+        minors = wider
+    return call.reshape(minors[tuple(range(size))], x.shape[:-2])
+
+
+CONVERTERS: dict[str, Converter] = {
+    "MatMul": _matmul,
+    "Gemm": _gemm,
+    "Einsum": _einsum,
+    "Det": _determinant,
+}

@@ -26,13 +26,6 @@ from autotune.importers.onnx.operators.products import matmul
 from autotune.importers.onnx.shape_rules import of_some_size
 from autotune.importers.onnx.tensors import dtype_of, numpy_type
 
-# Why operators are not supported, where there is more to say.
-REASONS = {
-    "NonMaxSuppression": "the shape of its result depends on data",
-    "Unique": "the shape of its result depends on data",
-    "StringNormalizer": "text is not supported",
-    "TfIdfVectorizer": "text is not supported",
-}
 # The largest whole number up to which float32 has all.
 _EXACT = 2**24
 

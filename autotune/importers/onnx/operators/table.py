@@ -14,6 +14,7 @@ from autotune.importers.onnx.operators import (
     elementwise,
     fourier,
     indexing,
+    ngrams,
     normalisation,
     pooling,
     products,
@@ -28,8 +29,8 @@ from autotune.importers.onnx.operators import (
 
 _FAMILIES = (
     activations, arithmetic, attention, control, convolution, elementwise, fourier, indexing,
-    normalisation,
-    pooling, products, quantised, recurrent, reductions, resizing, shapes, sorting,
+    ngrams, normalisation, pooling, products, quantised, recurrent, reductions, resizing, shapes,
+    sorting,
 )  # fmt: skip
 
 CONVERTERS: Mapping[tuple[str, str], Converter] = {
@@ -37,5 +38,17 @@ CONVERTERS: Mapping[tuple[str, str], Converter] = {
     **{("com.microsoft", name): each for name, each in vendor.CONVERTERS.items()},
     **{("com.microsoft", name): each for name, each in quantised.VENDOR.items()},
 }
+_OF_DATA = "the shape of its result depends on data; end the model before it"
+_RANDOM = "random numbers are not supported"
 # Why operators are not supported, where there is more to say than that.
-REASONS: Mapping[str, str] = quantised.REASONS
+REASONS: Mapping[str, str] = {
+    "NonMaxSuppression": _OF_DATA,
+    "Unique": _OF_DATA,
+    "Bernoulli": _RANDOM,
+    "Multinomial": _RANDOM,
+    "RandomNormal": _RANDOM,
+    "RandomNormalLike": _RANDOM,
+    "RandomUniform": _RANDOM,
+    "RandomUniformLike": _RANDOM,
+    "StringNormalizer": "text is not supported",
+}

@@ -1,8 +1,9 @@
-"""Sorting, writing at indices of the data, and images at the places of a grid."""
+"""Sorting, writing at indices of the data, and images at places that are data."""
 
 from __future__ import annotations
 
 from autotune.graph import Value, ops
+from autotune.importers.deformed import DeformedConvolution
 from autotune.importers.grid import MODES, PADDINGS, GridSampler
 from autotune.importers.pytorch.call import Call, Operand, converts
 from autotune.importers.ranks import first_along, written_along
@@ -74,6 +75,20 @@ def roi_align(
     images = call.cast(call.reshape(first, (count,)), "int32")
     reader = RegionReader(rows, columns, samples, scale, aligned, "avg", call.origin)
     return reader.read(x, rest, images)
+
+
+@converts("torchvision.deform_conv2d")
+def deform_conv2d(
+    call: Call, x: Value, weight: Value, offset: Value, mask: Value, bias: Value,
+    down: int, across: int, top: int, left: int, rows: int, columns: int,
+    groups: int, offset_groups: int, use_mask: bool,
+) -> Value:  # fmt: skip
+    """Convolve images that are read at places which the data move."""
+    deformed = DeformedConvolution(
+        (down, across), (rows, columns), (top, left, top, left), groups, offset_groups, call.origin
+    )
+    out = deformed.convolve(x, weight, offset, mask if use_mask else None)
+    return call.apply(ops.BiasAdd(1), out, bias)
 
 
 @converts("grid_sampler_2d", "grid_sampler_3d")
