@@ -102,6 +102,11 @@ class Module:
         return "library"
 
     @property
+    def format(self) -> str:
+        """What TVM calls the form of its text: empty, as it is machine code."""
+        return ""
+
+    @property
     def device(self) -> Device:
         """The device that it runs on."""
         return device(self.target)

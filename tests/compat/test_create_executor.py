@@ -44,6 +44,15 @@ def test_a_tuple_is_a_list_of_arrays():
     np.testing.assert_array_equal(second.numpy(), X)
 
 
+def test_an_optimised_module_has_its_parameters_in_it():
+    module = relay.IRModule.from_expr(network())
+    simpler, left = relay.optimize(module, "llvm", {"w": nd.array(W)})
+    assert [each.name for each in simpler["main"].params] == ["x"]
+    assert not left
+    function = relay.create_executor("graph", simpler, cpu(), "llvm", left).evaluate()
+    np.testing.assert_array_equal(function(X).numpy(), X @ W.T)
+
+
 def test_an_expression_is_evaluated_at_once():
     y = relay.var("y", shape=(2,))
     total = relay.add(y, relay.const(np.array([1, 2], "float32")))

@@ -332,7 +332,8 @@ def test_loops_are_printed_by_tvms_order_of_arguments():
     assert str(tvm.lower(schedule, tensors, "axpy", None, True)).startswith("fn axpy(")
     with pytest.raises(LoweringError, match="binds must be None"):
         tvm.lower(schedule, tensors, "main", {tensors[0]: 1})
-    assert tvm.build(schedule, tensors, "llvm").type_key == "library"
+    built = tvm.build(schedule, tensors, "llvm")
+    assert (built.type_key, built.format) == ("library", "")
     assert tvm.runtime.Device.STR2MASK["gpu"] == 2
 
 

@@ -35,7 +35,11 @@ def test_constants_that_fit_are_what_they_were(numbers):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: relay.take(DATA, ROWS, 0, batch_dims=1), "batch_dims must be 0, got 1"),
+        (
+            lambda: relay.take(DATA, ROWS, 0, batch_dims=1),
+            "take: batch_dims must be at most the ax",
+        ),
+        (lambda: relay.take(DATA, ROWS, 0, batch_dims=3), "batch_dims must be .* -1 to 1, got 3"),
         (lambda: relay.take(DATA, ROWS, 0, mode="raise"), "mode must be .*, got 'raise'"),
         (lambda: relay.sum(DATA, axis=7, exclude=True), "axis must be .* from -2 to 1, got 7"),
         (lambda: relay.nn.max_pool2d(IMAGE, out_layout="NCHW4c"), "a permutation of NCHW"),

@@ -73,6 +73,26 @@ def test_elements_are_put_in_order(axis):
     )
 
 
+TAKEN = [(1, 1, (2, 5)), (2, 1, (2,)), (-1, -1, (2, 3, 2))]
+
+
+@pytest.mark.parametrize(("axis", "batch", "places"), TAKEN)
+def test_slices_are_taken_in_each_place_of_the_first_dimensions(axis, batch, places):
+    index = np.random.default_rng(0).integers(-3, 7, places)
+    first = batch if batch > 0 else batch + len(places)
+    data, own = (each.reshape(-1, *each.shape[first:]) for each in (X, index))
+    pairs, expected = [], []
+    for mode in ("clip", "wrap"):
+        found = [
+            np.take(x, i, axis % 3 - first, mode=mode) for x, i in zip(data, own, strict=True)
+        ]
+        expected.append(np.stack(found).reshape(*X.shape[:first], *found[0].shape))
+        given = {f"{mode} data": X, f"{mode} places": index}
+        values = [variable(name, array) for name, array in given.items()]
+        pairs.append((relay.take(*values, axis, batch, mode), given))
+    check(expected, *pairs)
+
+
 def test_elements_are_found_by_index():
     index = np.array([[[0, 2, 1, 1]], [[2, 0, 0, 1]]], "int64")
     check([np.take_along_axis(X, index, 1)], call(lambda x, i: relay.gather(x, 1, i), X, index))

@@ -18,7 +18,7 @@ from autotune.tvm.relay import (
 from autotune.tvm.relay.executor import create_executor
 from autotune.tvm.relay.expr import bind
 from autotune.tvm.relay.function import Function, IRModule, Tuple
-from autotune.tvm.relay.library import build
+from autotune.tvm.relay.library import build, optimize
 from autotune.tvm.relay.operators import *
 from autotune.tvm.relay.operators import __all__ as _operators
 from autotune.tvm.relay.variable import Var
@@ -27,5 +27,5 @@ __all__ = [
     *_operators, "Constant", "Expr", "Function", "IRModule", "TensorType", "Tuple", "Value", "Var",
     "analysis", "backend", "bind", "build", "build_config", "build_module", "create_executor",
     "expr", "frontend", "load_param_dict", "nn",
-    "op", "save_param_dict", "testing", "transform",
+    "op", "optimize", "save_param_dict", "testing", "transform",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 
 from autotune.errors import GraphError
-from autotune.graph.passes import OWN, OWN_LAYERS
+from autotune.graph.passes import OWN, OWN_LAYERS, RELAY_TEMPLATES
 from autotune.lowering.pass_context import PassContext
 from autotune.network import ApplyHistoryBest, CompiledNetwork, NetworkInstance, compile_network
 from autotune.network.choice import by_dispatch
@@ -166,6 +166,28 @@ def build(
         choose = by_dispatch(dispatch)
         network = compile_network(graph, chosen, own, context.opt_level, choose=choose)
     return GraphExecutorFactoryModule(network, ir_mod, mod_name)
+
+
+def optimize(
+    mod: object, target: object = None, params: Mapping[str, object] | None = None
+) -> tuple[IRModule, dict[str, NDArray]]:
+    """Return a network as simplified as it can be for any target, to be read or built.
+
+    Parameters are constants of it, norms are folded into layers, and what occurs twice is computed
+    once. `build` fuses operators and chooses layouts.
+
+    Args:
+        mod: a module, its function, or an expression.
+        target: accepted for TVM's scripts.
+        params: numbers of the parameters, by name.
+
+    Returns:
+        The network, and its parameters: none are left.
+    """
+    del target
+    graph = graph_of(mod).bind({} if params is None else params)
+    simpler = RELAY_TEMPLATES(graph, PassContext.current().opt_level)
+    return IRModule.from_expr(simpler), {}
 
 
 def bind_params_by_name(function: object, params: Mapping[str, object]) -> Function:

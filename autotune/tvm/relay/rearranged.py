@@ -167,18 +167,49 @@ def take(
         data: the tensor.
         indices: whole numbers.
         axis: which axis they are of.
-        batch_dims: 0.
+        batch_dims: how many dimensions both begin with: slices are taken in each of their places.
         mode: what an index beyond the ends means: "clip", the nearest; "wrap", counted on from
             the other end; "fast", which is "clip", as TVM does not say what it reads then.
     """
     check_values("take", data=data, indices=indices)
     Check(GraphError, "take").one_of("mode", mode, ("clip", "wrap", "fast"))
-    if batch_dims != 0:
-        raise GraphError(f"take: batch_dims must be 0, got {batch_dims!r}")
-    wrap = mode == "wrap"
+    most = indices.type.ndim
+    batch = Check(GraphError, "take").whole("batch_dims", batch_dims, -most, most)
+    batch, wrap = batch + most if batch < 0 else batch, mode == "wrap"
+    if batch:
+        return _taken_in_batches(data, indices, axis, batch, wrap)
     if axis is None:
         return apply(ops.Take(0, wrap), reshape(data, -1), indices)
     return apply(ops.Take(axis, wrap), data, indices)
+
+
+def _taken_in_batches(
+    data: Value, indices: Value, axis: int | None, batch: int, wrap: bool
+) -> Value:
+    """Take slices along an axis behind the first dimensions, by indices of their own in each."""
+    check, ndim = Check(GraphError, "take"), data.type.ndim
+    at = check.whole("axis", axis, -ndim, ndim - 1) % ndim
+    if at < batch or data.shape[:batch] != indices.shape[:batch]:
+        expected = (
+            f"at most the axis, of dimensions that data and indices both begin with ({data})"
+        )
+        check.refuse("batch_dims", expected, batch)
+    count, extent = math.prod(data.shape[:batch]), data.shape[at]
+    between, after = data.shape[batch:at], data.shape[at + 1 :]
+    order = (*range(batch), at, *range(batch, at), *range(at + 1, ndim))
+    rows = reshape(apply(ops.Transpose(order), data), (count * extent, *between, *after))
+    number = Constant.of(np.asarray(extent, indices.dtype))
+    limit = ops.Clip(0, extent - 1)
+    own = apply(ops.FloorMod(), indices, number) if wrap else apply(limit, indices)
+    own = apply(ops.Cast("int32"), own)
+    first = np.arange(count, dtype="int32") * extent
+    alone = (*indices.shape[:batch], *[1] * (indices.type.ndim - batch))
+    found = apply(ops.Take(0), rows, apply(ops.Add(), own, Constant.of(first.reshape(alone))))
+    # [batch, places, between, after]: what is before the axis goes before the places.
+    places, inner = indices.type.ndim - batch, len(between)
+    middle = [*range(batch + places, batch + places + inner), *range(batch, batch + places)]
+    order = (*range(batch), *middle, *range(batch + places + inner, found.type.ndim))
+    return apply(ops.Transpose(order), found)
 
 
 def picked(data: Value, axis: int, places: object) -> Value:
