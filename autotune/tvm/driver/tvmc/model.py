@@ -1,0 +1,144 @@
+"""What passes from one step of tvmc to the next: a model, a package, a result."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, NoReturn, TextIO
+
+import numpy as np
+
+from autotune.errors import GraphError
+from autotune.runtime.arrays.array import NDArray
+from autotune.runtime.evaluator import BenchmarkResult
+from autotune.tvm.contrib.utils import TempDirectory
+from autotune.tvm.relay.function import IRModule
+from autotune.tvm.relay.library import GraphExecutorFactoryModule
+from autotune.tvm.runtime.module import load_module
+from autotune.utils.check import Check
+
+
+class TVMCModel:
+    """A network of relay and the numbers of its parameters.
+
+    Attributes:
+        mod: the network.
+        params: numbers by name.
+    """
+
+    def __init__(
+        self,
+        mod: object = None,
+        params: Mapping[str, Any] | None = None,
+        model_path: str | os.PathLike[str] | None = None,
+    ) -> None:
+        check = Check(GraphError, "TVMCModel")
+        if mod is None or model_path is not None:
+            check.refuse("mod", "a module of relay; tvmc.load(path) reads a model", model_path)
+        self.mod = IRModule.from_expr(mod)
+        self.params: dict[str, Any] = dict(params or {})
+
+    @cached_property
+    def _folder(self) -> TempDirectory:
+        return TempDirectory()
+
+    def default_tuning_records_path(self) -> str:
+        """Return where `tune` writes records unless it is told; it ends with the model."""
+        return self._folder.relpath("tuning_records.json")
+
+    def default_package_path(self) -> str:
+        """Return where `compile` writes a package unless it is told; it ends with the model."""
+        return self._folder.relpath("model_package.tar")
+
+    def summary(self, file: TextIO | None = None) -> None:
+        """Print the network."""
+        print(self.mod, file=file)
+
+    def save(self, model_path: str | os.PathLike[str]) -> NoReturn:
+        """Refuse: networks of relay have no form as a file.
+
+        Raises:
+            GraphError: always, with what can be kept.
+        """
+        raise GraphError(
+            f"TVMCModel.save({str(model_path)!r}): a network of relay has no file here; keep the "
+            "model that was loaded, or a package: tvmc.compile(model, target, package_path=...)"
+        )
+
+
+class TVMCPackage:
+    """A compiled network in a file, which holds its kernels, its plan and its weights.
+
+    Attributes:
+        package_path: the file.
+        lib: the library in it, which ``graph_executor.GraphModule(lib["default"](dev))`` runs.
+    """
+
+    def __init__(
+        self,
+        package_path: str | os.PathLike[str],
+        project_dir: object = None,
+        use_vm: bool = False,
+    ) -> None:
+        if project_dir is not None:
+            Check(GraphError, "TVMCPackage").refuse("project_dir", "None", project_dir)
+        del use_vm  # networks are one function each, in whatever way scripts run them
+        self.package_path = os.fspath(package_path)
+        lib = load_module(package_path)
+        if not isinstance(lib, GraphExecutorFactoryModule):
+            raise GraphError(
+                f"TVMCPackage: expected what tvmc.compile wrote, got {self.package_path!r}"
+            )
+        self.lib = lib
+
+    @property
+    def lib_path(self) -> str:
+        """The file of the library: the package itself."""
+        return self.package_path
+
+    @property
+    def graph(self) -> str:
+        """The order of kernels as JSON."""
+        return self.lib.get_graph_json()
+
+    @property
+    def params(self) -> dict[str, NDArray]:
+        """The constants, named p0, p1, ..."""
+        return self.lib.params
+
+
+class TVMCResult:
+    """What a run gave.
+
+    Attributes:
+        outputs: arrays by name: output_0, output_1, ...
+        times: of whole runs, in seconds.
+    """
+
+    def __init__(
+        self, outputs: Mapping[str, np.ndarray[Any, Any]], times: BenchmarkResult
+    ) -> None:
+        self.outputs = dict(outputs)
+        self.times = times
+
+    def format_times(self) -> str:
+        """Return a table of the times."""
+        return str(self.times)
+
+    def get_output(self, name: str) -> np.ndarray[Any, Any]:
+        """Return an output.
+
+        Raises:
+            GraphError: there is none of the name.
+        """
+        if name not in self.outputs:
+            Check(GraphError, "get_output").refuse("name", f"one of {[*self.outputs]}", name)
+        return self.outputs[name]
+
+    def save(self, output_path: str | os.PathLike[str]) -> None:
+        """Write the outputs to a file of numpy (.npz)."""
+        np.savez(os.fspath(output_path), **self.outputs)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        return f"{self.format_times()}\nOutput Names:\n {[*self.outputs]}"

@@ -1,0 +1,86 @@
+"""TVM's `driver.tvmc`: a model is loaded, tuned, compiled and run, each in one call."""
+
+import numpy as np
+import pytest
+
+from autotune.errors import GraphError
+from autotune.tvm import relay
+from autotune.tvm.driver import tvmc
+
+onnx = pytest.importorskip("onnx")
+X = np.random.default_rng(0).random((4, 12)).astype("float32")
+W = np.random.default_rng(1).random((12, 8)).astype("float32")
+
+
+@pytest.fixture
+def path(tmp_path):
+    node = onnx.helper.make_node("MatMul", ["x", "w"], ["y"])
+    x = onnx.helper.make_tensor_value_info("x", 1, ["n", 12])
+    y = onnx.helper.make_tensor_value_info("y", 1, ["n", 8])
+    weight = onnx.numpy_helper.from_array(W, "w")
+    graph = onnx.helper.make_graph([node], "net", [x], [y], [weight])
+    onnx.save(onnx.helper.make_model(graph), tmp_path / "net.onnx")
+    return tmp_path / "net.onnx"
+
+
+def load(path):
+    return tvmc.load(str(path), shape_dict={"x": [4, 12]})
+
+
+def test_a_model_is_compiled_to_a_file_and_run(path, capsys):
+    model = load(path)
+    model.summary()
+    assert "nn.dense" in capsys.readouterr().out
+    kept = path.with_name("net.tar")
+    tvmc.compile(model, target="llvm", package_path=str(kept), dump_code=["relay", "c"])
+    assert "nn.dense" in kept.with_name("net.tar.relay").read_text()
+    package = tvmc.TVMCPackage(package_path=str(kept))
+    result = tvmc.run(package, device="cpu", inputs={"x": X}, repeat=2, number=1)
+    np.testing.assert_allclose(result.get_output("output_0"), X @ W, rtol=1e-5)
+    assert "mean (ms)" in str(result)
+    assert str(result).endswith("['output_0']")
+    np.savez(path.with_name("in.npz"), x=2 * X)
+    twice = tvmc.run(package, "cpu", inputs=str(path.with_name("in.npz")), repeat=1, number=1)
+    twice.save(path.with_name("out.npz"))
+    with np.load(path.with_name("out.npz")) as written:
+        np.testing.assert_allclose(written["output_0"], 2 * X @ W, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("zeros", 0 * X @ W), ("ones", (0 * X + 1) @ W)])
+def test_inputs_that_are_not_given_are_filled(path, mode, expected):
+    package = tvmc.compiler.compile_model(load(path), "llvm")
+    result = tvmc.run(package, "cpu", fill_mode=mode, repeat=1, number=1)
+    np.testing.assert_allclose(result.outputs["output_0"], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("searched", [False, True])
+def test_records_of_a_model_are_replayed_when_it_is_compiled(path, searched):
+    model = tvmc.TVMCModel(*relay.frontend.from_onnx(str(path), {"x": [4, 12]}))
+    log = str(path.with_name("net.json"))
+    found = tvmc.tune(
+        model, "llvm", tuning_records=log, prior_records=log, trials=2, tuner="random",
+        enable_autoscheduler=searched, parallel=1, verbose=0,
+    )  # fmt: skip
+    assert found == log
+    package = tvmc.compile(model, "llvm", tuning_records=found)
+    result = tvmc.run(package, "cpu", inputs={"x": X}, repeat=1, number=1)
+    np.testing.assert_allclose(result.get_output("output_0"), X @ W, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda model: tvmc.load("net.h5"), "path must be a model in ONNX .* export others"),
+        (lambda model: tvmc.load("net.pt"), "shape_dict must be the shapes of all inputs"),
+        (lambda model: tvmc.tune(model, "llvm", tuner="best"), "tuner must be one of 'ga', "),
+        (lambda model: tvmc.tune(model, "llvm", rpc_key="pi"), "None: this host's devices"),
+        (lambda model: tvmc.compile(model, "llvm", cross="gcc"), "cross must be None"),
+        (lambda model: tvmc.compile(7, "llvm"), "tvmc_model must be what tvmc.load returns"),
+        (lambda model: tvmc.run(model, "cpu"), "tvmc_package must be what tvmc.compile returns"),
+        (lambda model: model.save("net.relay"), "a network of relay has no file"),
+    ],
+    ids=["format", "shapes", "tuner", "tracker", "cross", "no model", "no package", "save"],
+)
+def test_what_tvmc_cannot_do_here_is_refused(path, call, message):
+    with pytest.raises(GraphError, match=message):
+        call(load(path))
