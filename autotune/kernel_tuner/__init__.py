@@ -21,13 +21,12 @@ _GONE = {
     "are in each result": """
         energy nvml observers.pmt observers.powersensor observers.tegra observers.ncu
         observers.BenchmarkObserver""",
-    "write the function of precisions as a knob, and the tolerance as the reference": """
-        accuracy""",
+    "write the arrays as functions of a knob, in a template": "accuracy.Tunable",
     "build the kernel with autotune.build": "core",
     "autotune lock and apply_history_best(log) keep the best per device": "integration",
 }
 # Modules that scripts use without importing them.
-_MODULES = ("file_utils", "kernelbuilder", "observers", "strategies", "util")
+_MODULES = ("accuracy", "file_utils", "kernelbuilder", "observers", "strategies", "util")
 GONE = {f"autotune.kernel_tuner.{n}": why for why, names in _GONE.items() for n in names.split()}
 explain_imports(GONE)
 

@@ -41,12 +41,20 @@ class Checker:
         atol: most that elements may differ, beside a hundred-thousandth of their size.
         verify: ``verify(answer, results, atol=...)`` says whether results are right.
         count: how many arguments there are.
+        compares: whether the answer is compared without ``verify``.
 
     Raises:
         TunerError: the answer has another length, or arrays of other shapes.
     """
 
-    def __init__(self, answer: object, atol: float, verify: Verify | None, count: int) -> None:
+    def __init__(
+        self,
+        answer: object,
+        atol: float,
+        verify: Verify | None,
+        count: int,
+        compares: bool = True,
+    ) -> None:
         if verify is not None and not callable(verify):
             raise TunerError(f"verify: expected a function of two lists, got {shown(verify)}")
         if answer is not None and not isinstance(answer, list | tuple):
@@ -58,14 +66,15 @@ class Checker:
             raise TunerError(
                 f"answer: expected one item for each of {count} arguments, got {len(answer)}"
             )
-        self._answer: list[Any] | None = None if answer is None else list(answer)
+        self.answer: list[Any] | None = None if answer is None else list(answer)
         self._atol = atol
         self._verify = verify
+        self._compares = compares
 
     @property
     def looks(self) -> bool:
         """Whether anything is compared."""
-        return self._answer is not None or self._verify is not None
+        return self._verify is not None or (self._compares and self.answer is not None)
 
     def problem(self, kernel: SourceKernel, target: Target, values: Sequence[Array]) -> str:
         """Return what is wrong with the results of a kernel; an empty text if nothing is."""
@@ -74,13 +83,13 @@ class Checker:
         except AutotuneError as error:
             return str(error)
         if self._verify is not None:
-            right = self._verify(self._answer, results, atol=self._atol)
+            right = self._verify(self.answer, results, atol=self._atol)
             return (
                 ""
                 if right is None or bool(np.all(np.asarray(right)))
                 else "verify says that results are wrong"
             )
-        for place, expected in enumerate(self._answer or ()):
+        for place, expected in enumerate(self.answer or ()):
             if expected is None:
                 continue
             wanted, found = np.asarray(expected), results[place]

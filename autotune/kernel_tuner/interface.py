@@ -23,7 +23,7 @@ from autotune.kernel_tuner.launch import Divisor, LaunchRule, Params
 from autotune.kernel_tuner.measured import Measured
 from autotune.kernel_tuner.objective import wanted_of
 from autotune.kernel_tuner.observers.nvml import check_parameters, observers_of
-from autotune.kernel_tuner.observers.observer import BenchmarkObserver, observed
+from autotune.kernel_tuner.observers.observer import BenchmarkObserver, OutputObserver, observed
 from autotune.kernel_tuner.restrictions import filters_of
 from autotune.kernel_tuner.results import (
     Metric,
@@ -135,17 +135,18 @@ def tune_kernel(
     )
     seen, own = observers_of(observers, _target(problem))
     wanted = wanted_of(objective, objective_higher_is_better, named, seen)
-    checker = Checker(answer, atol, verify, len(arguments))
+    looking = any(isinstance(each, OutputObserver) for each in own)
+    checker = Checker(answer, atol, verify, len(arguments), compares=not looking)
     choice = Choice(strategy, strategy_options or {}, seed)
     how = Measured(device, iterations, seen, wanted)
-    run = KernelRun(problem, values, restrictions, _target(problem), how, own)
+    run = KernelRun(problem, values, restrictions, _target(problem), how, own, checker)
     first = {name: each[0] for name, each in values.items()}
     file = None
     if cache is not None:
         file = Cache(cache_path(cache), kernel_name, rule.size(first), values)
     results = run.results(choice, file, bool(simulation_mode))
     for each in results:
-        run.check(each, checker)
+        run.check(each)
         add_metrics(each, named)
         if verbose and not quiet:
             print(get_config_string(each))
@@ -191,7 +192,7 @@ def run_kernel(
         kernel_name, kernel_source, problem_size, arguments, divisors, block_size_names,
         smem_args, cmem_args, compiler_options, lang,
     )  # fmt: skip
-    found = outputs_of(problem.kernel(params), target, problem.values())
+    found = outputs_of(problem.kernel(params), target, problem.values(params))
     return found[: len(arguments)]
 
 
@@ -281,7 +282,8 @@ class KernelRun:
         restrictions: object,
         target: Target,
         how: Measured,
-        observers: Sequence[BenchmarkObserver] = (),
+        observers: Sequence[BenchmarkObserver],
+        checker: Checker,
     ) -> None:
         for name, each in values.items():
             if not each:
@@ -290,6 +292,7 @@ class KernelRun:
         self._restrictions = filters_of(restrictions, tuple(values))
         self._how = how
         self._observers = observers
+        self._checker = checker
 
     def results(self, choice: Choice, cache: Cache | None, simulated: bool) -> list[Result]:
         """Return what configurations take, those of the cache first."""
@@ -378,14 +381,17 @@ class KernelRun:
             return
         params: Params = {name: result[name] for name in self.values}
         module = build(self.problem.kernel(params), target=self.target)
-        result.update(observed(self._observers, module, self.problem.values(), params))
+        values = self.problem.values(params)
+        result.update(observed(self._observers, module, values, params, self._checker.answer))
 
-    def check(self, result: Result, checker: Checker) -> None:
+    def check(self, result: Result) -> None:
         """Mark a result as failed if what it computes is wrong."""
+        checker = self._checker
         if not checker.looks or isinstance(result["time"], ErrorConfig):
             return
         params: Params = {name: result[name] for name in self.values}
-        problem = checker.problem(self.problem.kernel(params), self.target, self.problem.values())
+        values = self.problem.values(params)
+        problem = checker.problem(self.problem.kernel(params), self.target, values)
         if problem:
             result["time"] = RuntimeFailedConfig("RuntimeFailedConfig")
             result["error"] = f"wrong results: {problem}"

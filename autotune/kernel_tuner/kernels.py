@@ -17,11 +17,13 @@ from autotune.kernel.kernel import Argument
 from autotune.kernel.prototype import prototype
 from autotune.kernel.source import SourceKernel, arg, constant
 from autotune.kernel_tuner.launch import LaunchRule, Params
+from autotune.kernel_tuner.tunable import TunablePrecision
 from autotune.target import Language
 from autotune.target.backends import of_language
 from autotune.utils.check import shown
 
 Array = npt.NDArray[Any]
+Given = Array | np.generic | TunablePrecision
 Code = str | PathLike[str] | Callable[[Params], str]
 
 _CUDA = ("CUDA", "CUPY", "NVCUDA")
@@ -36,7 +38,8 @@ class Problem:
         name: of the kernel, as Kernel Tuner takes it.
         code: source text, the path of a file, or a function of the parameters that writes it.
         rule: how a launch follows from the parameters.
-        arguments: arrays and numbers of numpy, in the order of the kernel's parameters.
+        arguments: arrays and numbers of numpy, in the order of the kernel's parameters; some may
+            be of a type that follows from the parameters.
         constants: arrays in constant memory, by the names of their variables.
         flags: of the compiler.
         language: what the kernel is written in.
@@ -45,14 +48,18 @@ class Problem:
     name: str
     code: Code
     rule: LaunchRule
-    arguments: Sequence[Array | np.generic]
+    arguments: Sequence[Given]
     constants: Mapping[str, Array] = field(default_factory=dict)
     flags: Sequence[str] = ()
     language: Language = "cuda"
 
-    def values(self) -> list[Array]:
-        """Return the values of all arguments, in the order of the kernel."""
-        given = [np.asarray(each) for each in self.arguments]
+    def values(self, params: Params | None = None) -> list[Array]:
+        """Return the values of all arguments, in the order of the kernel.
+
+        Args:
+            params: those of a configuration, for values of the types that it takes.
+        """
+        given = [_plain_value(each, params) for each in self.arguments]
         return [*given, *(np.asarray(each) for each in self.constants.values())]
 
     def text(self, params: Params) -> str:
@@ -76,7 +83,8 @@ class Problem:
         grid, block = self.rule.grid(params), self.rule.block(params)
         sizes = {f"grid_size_{axis}": n for axis, n in zip("xyz", grid, strict=True)}
         roles = written or self._written(source, entry)
-        args = [_argument(i, each, roles[i]) for i, each in enumerate(self.arguments)]
+        given = [_selected(each, params) for each in self.arguments]
+        args = [_argument(i, each, roles[i]) for i, each in enumerate(given)]
         args += [constant(n, np.shape(a), a.dtype.name) for n, a in self.constants.items()]
         on_gpu = of_language(self.language).on_gpu
         return SourceKernel(
@@ -106,7 +114,7 @@ class Problem:
 
     def _written(self, source: str, entry: str) -> list[bool]:
         """Return which arguments may be written: what no pointer to constants is given for."""
-        arrays = [isinstance(each, np.ndarray) for each in self.arguments]
+        arrays = [isinstance(_held(each), np.ndarray) for each in self.arguments]
         try:
             found = prototype(source, entry.removeprefix("::"))
         except AutotuneError:
@@ -118,6 +126,19 @@ class Problem:
         return roles if any(roles) else arrays
 
 
+def _held(value: Given) -> Array | np.generic:
+    """Return the numbers of an argument as they were given."""
+    return value.array if isinstance(value, TunablePrecision) else value
+
+
+def _selected(value: Given, params: Params) -> Array | np.generic:
+    return value.select(params) if isinstance(value, TunablePrecision) else value
+
+
+def _plain_value(value: Given, params: Params | None) -> Array:
+    return np.asarray(_held(value) if params is None else _selected(value, params))
+
+
 def _argument(place: int, value: Array | np.generic, written: bool) -> Argument:
     name = f"arg{place}"
     if isinstance(value, np.ndarray):
@@ -125,15 +146,15 @@ def _argument(place: int, value: Array | np.generic, written: bool) -> Argument:
     return arg(name, (), value.dtype.name, value=value.item())
 
 
-def check_arguments(arguments: Sequence[object]) -> list[Array | np.generic]:
+def check_arguments(arguments: Sequence[object]) -> list[Given]:
     """Return arguments of a kernel, which are arrays and numbers of numpy.
 
     Raises:
         KernelError: one is something else, whose type in C nothing says.
     """
-    found: list[Array | np.generic] = []
+    found: list[Given] = []
     for place, value in enumerate(arguments):
-        if not isinstance(value, np.ndarray | np.generic):
+        if not isinstance(value, np.ndarray | np.generic | TunablePrecision):
             raise KernelError(
                 f"arguments[{place}]: expected an array or a number of numpy, such as "
                 f"numpy.int32(n), got {shown(value)}"

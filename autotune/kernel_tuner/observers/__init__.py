@@ -1,5 +1,9 @@
 """Kernel Tuner's observers: that of NVML, and the base of one's own."""
 
-from autotune.kernel_tuner.observers.observer import BenchmarkObserver, IterationObserver
+from autotune.kernel_tuner.observers.observer import (
+    BenchmarkObserver,
+    IterationObserver,
+    OutputObserver,
+)
 
-__all__ = ["BenchmarkObserver", "IterationObserver"]
+__all__ = ["BenchmarkObserver", "IterationObserver", "OutputObserver"]

@@ -12,7 +12,7 @@ from autotune.errors import TunerError
 from autotune.runtime.module import Module
 from autotune.utils.names import Elsewhere
 
-__all__ = ["BenchmarkObserver", "IterationObserver", "observed"]
+__all__ = ["BenchmarkObserver", "IterationObserver", "OutputObserver", "observed"]
 
 # What they must not replace in a result.
 _OURS = ("time", "times")
@@ -96,9 +96,26 @@ class BenchmarkObserver:
     def after_finish(self) -> None:
         """Called when the run is over."""
 
-    def get_results(self) -> dict[str, object]:
+    def get_results(self) -> Mapping[str, object]:
         """Return what is added to the result of the configuration."""
         raise NotImplementedError
+
+
+class OutputObserver(BenchmarkObserver):
+    """Base of observers that look at what kernels write.
+
+    With one of them an ``answer`` is not compared by `tune_kernel`, unless there is ``verify``.
+    """
+
+    def process_output(
+        self, answer: Sequence[object] | None, output: Sequence[npt.NDArray[Any]]
+    ) -> None:
+        """Called after the run, with the ``answer`` of `tune_kernel` and all arguments."""
+        raise NotImplementedError
+
+    def get_results(self) -> Mapping[str, object]:
+        """Return what is added to the result of the configuration: nothing by default."""
+        return {}
 
 
 class IterationObserver:
@@ -113,6 +130,7 @@ def observed(
     module: Module,
     values: Sequence[Any],
     params: Mapping[str, object],
+    answer: Sequence[object] | None = None,
 ) -> dict[str, object]:
     """Run a kernel on copies of values, and return what observers say of it.
 
@@ -130,6 +148,8 @@ def observed(
         each.after_start()
         each.during()
         each.after_finish()
+        if isinstance(each, OutputObserver):
+            each.process_output(answer, given)
     found: dict[str, object] = {}
     for each in observers:
         said = each.get_results()
