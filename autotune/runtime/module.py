@@ -107,6 +107,21 @@ class Module:
         return ""
 
     @property
+    def is_runnable(self) -> bool:
+        """Whether it can be called: it can."""
+        return True
+
+    @property
+    def is_dso_exportable(self) -> bool:
+        """Whether `export_library` writes it to a file: it does."""
+        return True
+
+    @property
+    def is_binary_serializable(self) -> bool:
+        """Whether TVM would write it into another library as bytes: machine code is not."""
+        return False
+
+    @property
     def device(self) -> Device:
         """The device that it runs on."""
         return device(self.target)
