@@ -32,8 +32,9 @@ _GONE = {
         relay.op.op relay.op.strategy""",
     "autotune devices prints what is here, autotune.__version__ the version": """
         libinfo support""",
-    "tvmc.load, tune, compile and run are functions; autotune model tune is a command": """
-        driver.tvmc.main driver.tvmc.micro driver.tvmc.registry driver.tvmc.common""",
+    "tvmc.load, tune, compile and run do all that there is": """
+        driver.tvmc.arguments driver.tvmc.common driver.tvmc.micro driver.tvmc.registry
+        driver.tvmc.shape_parser""",
     "there is no tracker; LocalRunner(devices=[0, 1]) uses several devices of this host": """
         auto_scheduler.utils.check_remote auto_scheduler.utils.request_remote
         autotvm.measure.default_module_loader autotvm.measure.measure_methods.check_remote

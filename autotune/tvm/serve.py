@@ -95,6 +95,11 @@ class _Alias(Loader):
         """Leave the module as it is; the import system has replaced its spec."""
         module.__spec__ = self._spec
 
+    def is_package(self, fullname: str) -> bool:
+        """Return whether the module is a folder, of which ``-m`` runs ``__main__``."""
+        del fullname
+        return self._spec is not None and self._spec.submodule_search_locations is not None
+
     def get_code(self, fullname: str) -> CodeType | None:
         """Return the code of the module, for ``-m tvm.module``."""
         del fullname

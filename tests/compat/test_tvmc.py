@@ -6,6 +6,7 @@ import pytest
 from autotune.errors import GraphError
 from autotune.tvm import relay
 from autotune.tvm.driver import tvmc
+from tests.scripts import run_python
 
 onnx = pytest.importorskip("onnx")
 X = np.random.default_rng(0).random((4, 12)).astype("float32")
@@ -65,6 +66,39 @@ def test_records_of_a_model_are_replayed_when_it_is_compiled(path, searched):
     package = tvmc.compile(model, "llvm", tuning_records=found)
     result = tvmc.run(package, "cpu", inputs={"x": X}, repeat=1, number=1)
     np.testing.assert_allclose(result.get_output("output_0"), X @ W, rtol=1e-5)
+
+
+def test_the_command_compiles_and_runs_a_model(path, capsys):
+    package, out = str(path.with_name("net.tar")), str(path.with_name("out.npz"))
+    shapes = ["--input-shapes", "x:[4,12]"]
+    command = ["compile", "--target", "llvm", "-o", package, *shapes, str(path)]
+    assert tvmc.main.main(command) == 0
+    options = ["--fill-mode", "ones", "--print-top", "2", "--print-time", "-o", out]
+    assert tvmc.main.main(["run", *options, package]) == 0
+    printed = capsys.readouterr().out
+    order = np.argsort(-W.sum(0))[:2].tolist()
+    assert "mean (ms)" in printed
+    assert printed.count(f"[{order}, ") == 4
+    with np.load(out) as written:
+        np.testing.assert_allclose(written["output_0"], (0 * X + 1) @ W, rtol=1e-5)
+    assert tvmc.main.main(["compile", "--target", "llvm", str(path)]) == 1
+    assert "tvmc: from_onnx: shapes must be known" in capsys.readouterr().out
+
+
+def test_the_command_is_run_by_the_name_of_its_module(path):
+    given = ["tune", "--target", "llvm", "-o", "log", "--trials", "0", "--help", str(path)]
+    ended = run_python("-m", "autotune.tvm", "-m", "tvm.driver.tvmc", *given)
+    assert "--enable-autoscheduler" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("a:[1,2] b.1: [3]", {"a": [1, 2], "b.1": [3]}), ("'x':[4, 12]", {"x": [4, 12]})],
+)
+def test_shapes_are_read_from_a_text(text, expected):
+    assert tvmc.main.parse_shape_string(text) == expected
+    with pytest.raises(GraphError, match="--input-shapes: expected such as"):
+        tvmc.main.parse_shape_string(text + " c=5")
 
 
 @pytest.mark.parametrize(

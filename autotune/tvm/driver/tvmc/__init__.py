@@ -1,6 +1,6 @@
 """TVM's ``driver.tvmc``: load, tune, compile and run a model, each in one call."""
 
-from autotune.tvm.driver.tvmc import autotuner, compiler, frontends, model, runner
+from autotune.tvm.driver.tvmc import autotuner, compiler, frontends, main, model, runner
 from autotune.tvm.driver.tvmc.autotuner import tune_model as tune
 from autotune.tvm.driver.tvmc.compiler import compile_model as compile
 from autotune.tvm.driver.tvmc.frontends import load_model as load
@@ -16,6 +16,7 @@ __all__ = [
     "compiler",
     "frontends",
     "load",
+    "main",
     "model",
     "run",
     "runner",

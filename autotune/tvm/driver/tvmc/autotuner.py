@@ -27,7 +27,8 @@ from autotune.tvm.autotvm.task.relay_integration import extract_from_program
 from autotune.tvm.driver.tvmc.model import TVMCModel
 from autotune.utils.check import Check
 
-_TUNERS: dict[str, Callable[[Task], Tuner]] = {
+# Names of tuners of templates.
+TUNERS: dict[str, Callable[[Task], Tuner]] = {
     "ga": GATuner,
     "gridsearch": GridSearchTuner,
     "random": RandomTuner,
@@ -95,7 +96,7 @@ def tune_model(
     del port, log_estimated_latency, options
     check = Check(GraphError, "tvmc.tune")
     check.kind("tvmc_model", tvmc_model, TVMCModel, "what tvmc.load returns")
-    check.one_of("tuner", tuner, [*_TUNERS])
+    check.one_of("tuner", tuner, [*TUNERS])
     if hostname or rpc_key:
         check.refuse(
             "hostname and rpc_key", "None: this host's devices are used", (hostname, rpc_key)
@@ -153,7 +154,7 @@ def tune_tasks(
         tuning_records: a log to learn from.
     """
     for i, task in enumerate(tasks):
-        chosen = _TUNERS[tuner](task)
+        chosen = TUNERS[tuner](task)
         if tuning_records is not None:
             chosen.load_history(load_from_file(tuning_records))
         count = min(trials, len(task.config_space))
