@@ -55,7 +55,8 @@ def test_inputs_that_are_not_given_are_filled(path, mode, expected):
 
 
 @pytest.mark.parametrize("searched", [False, True])
-def test_records_of_a_model_are_replayed_when_it_is_compiled(path, searched):
+def test_records_of_a_model_are_replayed_when_it_is_compiled(path, searched, monkeypatch):
+    monkeypatch.chdir(path.parent)
     model = tvmc.TVMCModel(*relay.frontend.from_onnx(str(path), {"x": [4, 12]}))
     log = str(path.with_name("net.json"))
     found = tvmc.tune(
@@ -63,6 +64,7 @@ def test_records_of_a_model_are_replayed_when_it_is_compiled(path, searched):
         enable_autoscheduler=searched, parallel=1, verbose=0,
     )  # fmt: skip
     assert found == log
+    assert not path.with_name("total_latency.tsv").exists()
     package = tvmc.compile(model, "llvm", tuning_records=found)
     result = tvmc.run(package, "cpu", inputs={"x": X}, repeat=1, number=1)
     np.testing.assert_allclose(result.get_output("output_0"), X @ W, rtol=1e-5)

@@ -9,9 +9,12 @@ from typing import Any
 
 from autotune.auto_scheduler import (
     HardwareParams,
+    LogEstimatedLatency,
+    PrintTableInfo,
     RecordToFile,
     SearchTask,
     TaskScheduler,
+    TaskSchedulerCallback,
     TuningOptions,
 )
 from autotune.auto_scheduler import LocalBuilder as SearchBuilder
@@ -86,14 +89,14 @@ def tune_model(
         parallel: processes that compile.
         hardware_params: limits for the auto-scheduler.
         include_simple_tasks: whether the auto-scheduler tunes elementwise kernels too.
-        log_estimated_latency: accepted.
+        log_estimated_latency: whether total_latency.tsv says how the estimate falls.
         verbose: 0 shows no progress of the auto-scheduler.
         options: accepted.
 
     Raises:
         GraphError: another host is asked for, or there is no such tuner.
     """
-    del port, log_estimated_latency, options
+    del port, options
     check = Check(GraphError, "tvmc.tune")
     check.kind("tvmc_model", tvmc_model, TVMCModel, "what tvmc.load returns")
     check.one_of("tuner", tuner, [*TUNERS])
@@ -115,7 +118,10 @@ def tune_model(
             runner=SearchRunner(timeout, number, repeat, min_repeat_ms),
             measure_callbacks=[RecordToFile(records)],
         )  # fmt: skip
-        TaskScheduler(tasks, weights, load_log_file=known).tune(how)
+        told: list[TaskSchedulerCallback] = [PrintTableInfo()] if verbose else []
+        if log_estimated_latency:
+            told.append(LogEstimatedLatency("total_latency.tsv"))
+        TaskScheduler(tasks, weights, load_log_file=known, callbacks=told).tune(how)
         return records
     how_measured = measure_option(
         builder=LocalBuilder(n_parallel=parallel),
