@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 Kind = Literal["build", "run"]
 
@@ -122,8 +122,11 @@ class QueuedJob:
             self.not_before = now + _PAUSE_S * 2 ** (self.lost_alone - 1)
 
 
+Entry = TypeVar("Entry", bound=QueuedJob)
+
+
 @dataclass
-class PlaceState:
+class PlaceState(Generic[Entry]):
     """The state of one place, which `autotune.fleet.policy` changes.
 
     Attributes:
@@ -136,8 +139,8 @@ class PlaceState:
     """
 
     place: Place
-    out: set[QueuedJob] = field(default_factory=set)
-    suspects: list[QueuedJob] = field(default_factory=list)
+    out: set[Entry] = field(default_factory=set)
+    suspects: list[Entry] = field(default_factory=list)
     failures: int = 0
     strikes: int = 0
     aside_until: float = 0.0

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from typing import Generic
 
 from autotune.fleet.groups import PlaceGroups
-from autotune.fleet.places import ASIDE_S, Needs, Place, PlaceState, QueuedJob
+from autotune.fleet.places import ASIDE_S, Entry, Needs, Place, PlaceState, QueuedJob
 
 # So many failures in a row at one place must be confirmed by another.
 _ROW = 2
@@ -34,12 +35,12 @@ _LOOK = 32
 _MOST_LEFT = 256
 
 
-class Policy:
-    """All places and entries of a fleet. Not thread-safe."""
+class Policy(Generic[Entry]):
+    """All places of a fleet, and its entries of one kind of `QueuedJob`. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._states: dict[int, PlaceState] = {}
-        self._lines: dict[Needs, deque[QueuedJob]] = {}
+        self._states: dict[int, PlaceState[Entry]] = {}
+        self._lines: dict[Needs, deque[Entry]] = {}
         # Places that could start an entry at once, and those that could hold one more; the one
         # that waited longest is first.
         self._idle, self._free = PlaceGroups(), PlaceGroups()
@@ -64,7 +65,7 @@ class Policy:
             self._aside.add(place.number)
         self._note_idle(state)
 
-    def leave(self, number: int, now: float) -> list[QueuedJob]:
+    def leave(self, number: int, now: float) -> list[Entry]:
         """Remove a place; return the entries that it held, which wait again.
 
         Entries whose failure there is not confirmed are repeated elsewhere as well.
@@ -133,17 +134,17 @@ class Policy:
 
     # ---- entries
 
-    def put(self, entry: QueuedJob, first: bool = False) -> None:
+    def put(self, entry: Entry, first: bool = False) -> None:
         """Add an entry to the queue, at its end or as the first."""
         line = self._lines.setdefault(entry.needs, deque())
         line.appendleft(entry) if first else line.append(entry)
 
-    def forget(self, number: int, entry: QueuedJob) -> None:
+    def forget(self, number: int, entry: Entry) -> None:
         """Remove an entry from the place that holds it, as it is no longer wanted."""
         if number in self._states:
             self._back(self._states[number], entry)
 
-    def drop(self, entry: QueuedJob) -> None:
+    def drop(self, entry: Entry) -> None:
         """Remove an entry from the queue."""
         line = self._lines.get(entry.needs)
         if line is not None and entry in line:
@@ -154,7 +155,7 @@ class Policy:
         """The number of entries that wait."""
         return sum(len(line) for line in self._lines.values())
 
-    def next(self, now: float) -> tuple[int, QueuedJob] | None:
+    def next(self, now: float) -> tuple[int, Entry] | None:
         """Return a place and its next work; None where nothing can be started."""
         if not any(self._lines.values()):
             return None
@@ -169,9 +170,7 @@ class Policy:
                 return number, entry
         return None
 
-    def _placed(
-        self, needs: Needs, line: deque[QueuedJob], now: float
-    ) -> tuple[int, QueuedJob] | None:
+    def _placed(self, needs: Needs, line: deque[Entry], now: float) -> tuple[int, Entry] | None:
         """Return a place with a free slot, and the oldest entry of a queue that it may take."""
         some_idle = any(True for _ in self._idle.suiting(needs))
         for number in (self._idle if some_idle else self._free).suiting(needs):
@@ -180,7 +179,7 @@ class Policy:
                 return number, entry
         return None
 
-    def take(self, number: int, now: float) -> QueuedJob | None:
+    def take(self, number: int, now: float) -> Entry | None:
         """Return the next work of a place, if any, and assign it."""
         state = self._states[number]
         if not state.here or not state.has_room:
@@ -195,7 +194,7 @@ class Policy:
                     return entry
         return None
 
-    def _give(self, number: int, entry: QueuedJob) -> None:
+    def _give(self, number: int, entry: Entry) -> None:
         """Move an entry from the queue to a place."""
         state = self._states[number]
         self._lines[entry.needs].remove(entry)
@@ -204,11 +203,11 @@ class Policy:
         self._not_free(number)
         self._note_idle(state)
 
-    def _others_idle(self, state: PlaceState, needs: Needs) -> bool:
+    def _others_idle(self, state: PlaceState[Entry], needs: Needs) -> bool:
         """Whether a busy place leaves an entry to another that could start it at once."""
         return not state.is_idle and any(True for _ in self._idle.suiting(needs))
 
-    def _fitting(self, state: PlaceState, line: deque[QueuedJob], now: float) -> QueuedJob | None:
+    def _fitting(self, state: PlaceState[Entry], line: deque[Entry], now: float) -> Entry | None:
         """Return the oldest entry that a place may take."""
         for entry, _ in zip(line, range(_LOOK), strict=False):
             if entry.not_before > now or (entry.alone and state.out):
@@ -217,13 +216,13 @@ class Policy:
                 return entry
         return None
 
-    def _others(self, entry: QueuedJob) -> bool:
+    def _others(self, entry: Entry) -> bool:
         """Whether some place can run an entry other than those to be avoided."""
         return any(place.agent not in entry.avoid for place in self.able(entry.needs))
 
     # ---- outcomes
 
-    def ended(self, number: int, entry: QueuedJob, bad: bool, now: float) -> list[QueuedJob]:
+    def ended(self, number: int, entry: Entry, bad: bool, now: float) -> list[Entry]:
         """Record an outcome; return the entries whose outcomes are final now.
 
         Args:
@@ -252,7 +251,7 @@ class Policy:
                 finished = self._ask_others(state)
         return finished
 
-    def settle(self) -> list[QueuedJob]:
+    def settle(self) -> list[Entry]:
         """Repeat elsewhere what failed at places that have no other entry to prove themselves by.
 
         To be called regularly.
@@ -269,15 +268,15 @@ class Policy:
                 finished += self._ask_others(state)
         return finished
 
-    def holds(self, number: int, entry: QueuedJob, attempt: int) -> bool:
+    def holds(self, number: int, entry: Entry, attempt: int) -> bool:
         """Whether a place still holds an entry in this attempt."""
         state = self._states.get(number)
         return state is not None and entry.attempt == attempt and entry in state.out
 
-    def _others_than(self, number: int, entry: QueuedJob) -> list[Place]:
+    def _others_than(self, number: int, entry: Entry) -> list[Place]:
         return [place for place in self.able(entry.needs) if place.number != number]
 
-    def _ask_others(self, state: PlaceState) -> list[QueuedJob]:
+    def _ask_others(self, state: PlaceState[Entry]) -> list[Entry]:
         """Repeat elsewhere what failed at a place; return the entries that only it can run."""
         suspects, state.suspects = state.suspects, []
         finished = []
@@ -293,7 +292,7 @@ class Policy:
             self.put(entry, first=True)
         return finished
 
-    def _strike(self, entry: QueuedJob, now: float) -> None:
+    def _strike(self, entry: Entry, now: float) -> None:
         """Record that an entry passed at one place after it had failed at another."""
         if entry.accused_by is None or entry.accused_by not in self._states:
             return
@@ -303,14 +302,14 @@ class Policy:
             reason = f"it failed {accuser.strikes} trials that others passed"
             self.set_aside(entry.accused_by, reason, now)
 
-    def lost(self, number: int, entry: QueuedJob, now: float) -> None:
+    def lost(self, number: int, entry: Entry, now: float) -> None:
         """Record that a place was lost with an entry, which waits again."""
         entry.note_lost(now)
         self._back(self._states[number], entry)
         self.put(entry, first=True)
 
     def unable(
-        self, number: int, entry: QueuedJob, reason: str, now: float, for_good: bool = False
+        self, number: int, entry: Entry, reason: str, now: float, for_good: bool = False
     ) -> None:
         """Record that a place could not start an entry, which waits for another place."""
         state = self._states[number]
@@ -319,11 +318,11 @@ class Policy:
         self.set_aside(number, reason, now, for_good)
         self.put(entry, first=True)
 
-    def _back(self, state: PlaceState, entry: QueuedJob) -> None:
+    def _back(self, state: PlaceState[Entry], entry: Entry) -> None:
         state.out.discard(entry)
         self._note_idle(state)
 
-    def _clear(self, state: PlaceState) -> None:
+    def _clear(self, state: PlaceState[Entry]) -> None:
         """Record that a place succeeded."""
         if state.aside_until:
             state.aside_until, state.strikes, state.reason = 0.0, 0, ""
@@ -331,7 +330,7 @@ class Policy:
             self._aside.discard(state.place.number)
             self._note_idle(state)
 
-    def _note_idle(self, state: PlaceState) -> None:
+    def _note_idle(self, state: PlaceState[Entry]) -> None:
         if not state.here or state.aside_until:
             return
         if state.has_room:
@@ -352,7 +351,7 @@ class Policy:
         self._stranded = {needs: self._stranded.get(needs, now) for needs in lacking}
         return {needs: now - since for needs, since in self._stranded.items()}
 
-    def waiting_for(self, needs: Needs) -> list[QueuedJob]:
+    def waiting_for(self, needs: Needs) -> list[Entry]:
         """Remove all waiting entries with these needs and return them."""
         return list(self._lines.pop(needs, ()))
 

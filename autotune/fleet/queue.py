@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from autotune.errors import FleetError
@@ -51,34 +51,30 @@ class Work:
     hopeless: Callable[[str], object]
 
 
-@dataclass(eq=False)
-class _Ordered(QueuedJob):
+@dataclass(eq=False, kw_only=True)
+class _QueuedWork(QueuedJob):
     """An entry with its work and the future of the outcome."""
 
-    work: Work | None = None
-    future: Future[object] | None = None
+    work: Work
+    future: Future[object] = field(default_factory=Future)
 
     @property
     def wanted(self) -> bool:
         """Whether the future was not cancelled; called again when the work is put back."""
-        assert self.future is not None
         if self.future.done():
             return False
         return self.future.running() or self.future.set_running_or_notify_cancel()
 
     def tell(self, outcome: object) -> None:
-        assert self.future is not None
         with suppress(InvalidStateError):  # given up meanwhile
             self.future.set_result(outcome)
 
     def fail(self, error: BaseException) -> None:
-        assert self.future is not None
         with suppress(InvalidStateError):
             if self.wanted:
                 self.future.set_exception(error)
 
     def drop(self) -> None:
-        assert self.future is not None
         if not self.future.cancel():
             self.fail(CancelledError())
 
@@ -95,16 +91,15 @@ class FleetQueue:
         self.patience_s = patience_s
         self._clock = clock
         self._lock = threading.RLock()
-        self._policy = Policy()
+        self._policy: Policy[_QueuedWork] = Policy()
         self._threads = ThreadPoolExecutor(_MOST_THREADS, "autotune-fleet")
-        self._entries: set[_Ordered] = set()
+        self._entries: set[_QueuedWork] = set()
         self._over: FleetError | None = None
         self._closed = False
 
     def put(self, needs: Needs, work: Work) -> Future[Any]:
         """Queue work for any worker that can do it."""
-        entry = _Ordered(needs, work=work, future=Future())
-        assert entry.future is not None
+        entry = _QueuedWork(needs, work=work)
         with self._lock:
             over = self._over
             if over is None:
@@ -116,7 +111,7 @@ class FleetQueue:
         self._begin()
         return entry.future
 
-    def _forget(self, entry: _Ordered) -> None:
+    def _forget(self, entry: _QueuedWork) -> None:
         with self._lock:
             self._entries.discard(entry)
 
@@ -125,12 +120,10 @@ class FleetQueue:
         with self._lock:
             while not self._closed and (found := self._policy.next(self._clock())) is not None:
                 number, entry = found
-                assert isinstance(entry, _Ordered)
                 self._threads.submit(self._do, number, entry, entry.attempt)
 
-    def _do(self, number: int, entry: _Ordered, attempt: int) -> None:
-        assert entry.work is not None
-        finished: Iterable[QueuedJob] = ()
+    def _do(self, number: int, entry: _QueuedWork, attempt: int) -> None:
+        finished: Iterable[_QueuedWork] = ()
         try:
             if not entry.wanted:
                 with self._lock:
@@ -151,22 +144,20 @@ class FleetQueue:
             finished = self._ended(number, entry, attempt, outcome)
         finally:
             for one in finished:
-                assert isinstance(one, _Ordered)
                 one.tell(one.outcome)
             self._begin()
 
-    def _let_go(self, number: int, entry: _Ordered) -> None:
+    def _let_go(self, number: int, entry: _QueuedWork) -> None:
         with self._lock:
             self._policy.forget(number, entry)
 
     def _ended(
-        self, number: int, entry: _Ordered, attempt: int, outcome: object
-    ) -> Iterable[QueuedJob]:
+        self, number: int, entry: _QueuedWork, attempt: int, outcome: object
+    ) -> Iterable[_QueuedWork]:
         """Record an outcome; return the entries that are finished by it.
 
         The outcome of an attempt that was given up is dropped.
         """
-        assert entry.work is not None
         with self._lock:
             if not self._policy.holds(number, entry, attempt):
                 return ()
@@ -178,8 +169,7 @@ class FleetQueue:
             self._say_aside()
         return finished
 
-    def _lost(self, number: int, entry: _Ordered, attempt: int, why: str) -> None:
-        assert entry.work is not None
+    def _lost(self, number: int, entry: _QueuedWork, attempt: int, why: str) -> None:
         with self._lock:
             if self._policy.holds(number, entry, attempt):
                 self._policy.lost(number, entry, self._clock())
@@ -188,7 +178,7 @@ class FleetQueue:
             self._policy.drop(entry)
         entry.tell(entry.work.hopeless(f"{entry.lost} workers were lost over it: {why}"))
 
-    def _unable(self, number: int, entry: _Ordered, attempt: int, error: PlaceUnable) -> None:
+    def _unable(self, number: int, entry: _QueuedWork, attempt: int, error: PlaceUnable) -> None:
         with self._lock:
             if not self._policy.holds(number, entry, attempt):
                 return
@@ -234,16 +224,14 @@ class FleetQueue:
         """Handle what depends on time alone; to be called regularly."""
         with self._lock:
             finished = self._policy.settle()
-            left: list[tuple[QueuedJob, FleetError]] = []
+            left: list[tuple[_QueuedWork, FleetError]] = []
             for needs, seconds in self._policy.stranded(self._clock()).items():
                 if seconds >= self.patience_s:
                     error = self._nobody(needs, seconds)
                     left += [(entry, error) for entry in self._policy.waiting_for(needs)]
         for entry in finished:
-            assert isinstance(entry, _Ordered)
             entry.tell(entry.outcome)
         for entry, error in left:
-            assert isinstance(entry, _Ordered)
             entry.fail(error)
         self._begin()
 
