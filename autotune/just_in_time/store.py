@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import hashlib
-import os
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 from autotune.record import ApplyHistoryBest, Database, open_database
 from autotune.record.paths import LogPath
@@ -63,7 +62,7 @@ class RecordStore:
         return self.version
 
 
-@contextlib.contextmanager
+@contextmanager
 def claimed(task: Task, wait: bool) -> Iterator[bool]:
     """Give whether this process is the one on this machine that tunes a task now.
 
@@ -73,19 +72,14 @@ def claimed(task: Task, wait: bool) -> Iterator[bool]:
     """
     digest = hashlib.sha256(f"{task.key} {task.target}".encode()).hexdigest()[:24]
     path = environment.cache_dir() / "jit" / f"{digest}.lock"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError:
-        yield True  # a folder that cannot be written keeps nobody from tuning
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:
-        os.close(descriptor)
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        os.close(descriptor)
+    mine = True
+    with ExitStack() as held:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = held.enter_context(path.open("ab"))
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            mine = False
+        except OSError:  # a folder that cannot be written, or has no locks, keeps nobody from it
+            pass
+        yield mine

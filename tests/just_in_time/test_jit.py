@@ -1,6 +1,7 @@
 """Templates that are called like functions: what they choose, and when they tune."""
 
 import copy
+import errno
 import gc
 import pickle
 import subprocess
@@ -401,6 +402,16 @@ def test_only_one_process_tunes_a_workload(here):
         assert (first, second) == (True, False)
     other = autotune.create(scale, args=(101,), target="llvm")
     with store.claimed(task, wait=False), store.claimed(other, wait=False) as mine:
+        assert mine
+
+
+@pytest.mark.parametrize("wait", [True, False], ids=["waits", "does not wait"])
+def test_a_cache_on_a_file_system_without_locks_keeps_nobody_from_tuning(here, monkeypatch, wait):
+    def no_locks(file, how):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with store.claimed(autotune.create(scale, args=(100,), target="llvm"), wait) as mine:
         assert mine
 
 

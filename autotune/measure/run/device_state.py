@@ -172,7 +172,7 @@ class DeviceState:
         return executable.sampler(buffers, options)
 
     def watch(self) -> HostWatch:
-        """Return the watch on the host's load while a CPU kernel is timed; None for a GPU."""
+        """Return the watch on the host's load while a kernel is timed; nothing of a GPU."""
         return HostWatch(self.device.kind == "cpu")
 
     def forget(self) -> None:

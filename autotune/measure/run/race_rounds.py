@@ -84,7 +84,7 @@ class _Turns:
 
     @property
     def count(self) -> int:
-        """The number of candidates."""
+        """The number of samples."""
         return len(self._samples)
 
     def take(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 
 import numpy as np
 
@@ -169,12 +169,10 @@ def _wrong(
 
 
 def _race(state: DeviceState, job: RaceJob, speak: Speak) -> Reply:
-    executables = []
-    try:
+    with ExitStack() as loaded:
         samplers = []
         for run in job.runs:
-            executable = load(run.artifact, run.kernel, state.device)
-            executables.append(executable)
+            executable = loaded.enter_context(load(run.artifact, run.kernel, state.device))
             buffers = state.buffers(run.kernel.args, run.inputs)
             options = TimeOptions(flush_cache=run.flush, use_graph=run.graph)
             samplers.append(state.sampler(executable, buffers, options))
@@ -183,9 +181,6 @@ def _race(state: DeviceState, job: RaceJob, speak: Speak) -> Reply:
             timings = race_rounds(
                 samplers, job.rounds, job.least_s, job.seed, is_busy=watch.is_waiting
             )
-    finally:
-        for executable in executables:
-            executable.close()
     return Raced(tuple(timings), watch.use)
 
 
