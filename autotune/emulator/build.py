@@ -95,7 +95,8 @@ def emulated_together(
                 f"emulated together: two kernels have an entry {min(seen & entries)!r}"
             )
         seen |= entries
-    flags = [*common_flags(arch, checked)]
+    digits = re.sub(r"\D", "", arch) or "80"
+    flags = [*common_flags(checked), f"-D__CUDA_ARCH__={digits}0"]
     flags += dict.fromkeys(f for k in kernels for f in k.flags if f.startswith(("-D", "-U")))
     source = "".join(_unit(kernels, device_text))
     return [
@@ -106,11 +107,13 @@ def emulated_together(
     ]
 
 
-def common_flags(arch: str = "sm_80", checked: bool = True) -> tuple[str, ...]:
-    """Return the flags that all emulated kernels have, whatever macros come with them."""
-    digits = re.sub(r"\D", "", arch) or "80"
-    macro, folder = f"-D__CUDA_ARCH__={digits}0", f"-I{INCLUDE}"
-    return ("-w", "-g1", "-fno-strict-aliasing", folder, macro, *(CHECK_FLAGS if checked else ()))
+def common_flags(checked: bool = True) -> tuple[str, ...]:
+    """Return the flags that all emulated kernels have, whatever macros come with them.
+
+    The architecture is such a macro: the header, precompiled with these flags, knows none.
+    """
+    checks = CHECK_FLAGS if checked else ()
+    return ("-pthread", "-w", "-g1", "-fno-strict-aliasing", f"-I{INCLUDE}", *checks)
 
 
 def _unit(kernels: Sequence[Kernel], device_text: bool) -> Iterator[str]:
@@ -269,12 +272,12 @@ def _on_host(source: str) -> str:
 
 
 def cxx_compiler() -> str:
-    """Return the path of the C++ compiler: ``g++``, ``clang++`` or ``c++``.
+    """Return the path of the C++ compiler: ``c++``, ``g++`` or ``clang++``, as kernels' own.
 
     Raises:
         CompileError: there is none.
     """
-    paths = (shutil.which(name) for name in ("g++", "clang++", "c++"))
+    paths = (shutil.which(name) for name in ("c++", "g++", "clang++"))
     path = next(filter(None, paths), None)
     if path is None:
         raise CompileError("emulation needs a C++ compiler: install g++ or clang++")
@@ -307,7 +310,7 @@ def compile_emulated(
     names = ", ".join(k.name for k in several[:3]) + (", ..." if len(several) > 3 else "")
     level = "-O1" if optimized else "-O0"
     command = [cxx_compiler(), "-std=c++17", level, "-shared", "-fPIC"]
-    common = [*command[1:], *common_flags(arch, checked)]
+    common = [*command[1:], *common_flags(checked)]
     header = precompiled(command[:1], common, timeout_s or 120.0, apart=True)
     for first in [header, []] if header else [[]]:
         argv = [*command, *first, *unit.flags, str(text), "-o", str(out)]

@@ -91,12 +91,12 @@ def emulated_recipe(kernel: Kernel, target: Target) -> Recipe:
     on_host = emulated(kernel, target.arch)
     arrays = sum(a.bytes for a in kernel.args) + sum(w.bytes for w in kernel.workspace)
     level = "-O1" if arrays > _SMALL_BYTES else "-O0"
-    base = ("-std=c++17", level, "-shared", "-fPIC", "-pthread")
+    base = ("-std=c++17", level, "-shared", "-fPIC")
     recipe = _host_recipe(on_host, toolchain, ("-x", "c++", *base, *on_host.flags), "kernel.cc")
 
     def compile_in(folder: Path, timeout_s: float) -> str:
         started = time.monotonic()
-        flags = (*base, *common_flags(target.arch))
+        flags = (*base, *common_flags())
         header = precompiled(toolchain.command, flags, timeout_s, apart=True)
         if header:
             quick = _host_recipe(
