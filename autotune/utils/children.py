@@ -137,14 +137,16 @@ def _polling(*events_by_fd: tuple[int, int]) -> select.poll:
     return poll
 
 
-def _pipe() -> tuple[int, int]:
-    """Make a pipe whose ends are not numbered like standard streams.
+def _pipe(reader: contextlib.ExitStack, writer: contextlib.ExitStack) -> tuple[int, int]:
+    """Make a pipe, each end of which is closed with its stack; return them, that to read first.
 
-    A program that runs with these closed is given their numbers, and a child would lose such an
-    end when it gets standard streams of its own.
+    They are not numbered like standard streams. A program that runs with these closed is given
+    their numbers, and a child would lose such an end when it gets standard streams of its own.
     """
-    read, write = os.pipe()
-    return _beyond_standard_streams(read), _beyond_standard_streams(write)
+    read, write = map(_beyond_standard_streams, os.pipe())
+    reader.callback(os.close, read)
+    writer.callback(os.close, write)
+    return read, write
 
 
 def _beyond_standard_streams(fd: int) -> int:
@@ -188,12 +190,12 @@ class Child:
         environment: dict[str, str] | None = None,
         bare: Sequence[str] = (),
     ) -> None:
-        request_read, self._requests = _pipe()
-        reply_read, reply_write = _pipe()
-        output_read, output_write = _pipe()
-        armed_read, armed_write = _pipe()
-        pipes = (request_read, reply_write, armed_write)
-        try:
+        with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
+            request_read, self._requests = _pipe(reader=theirs, writer=ours)
+            reply_read, reply_write = _pipe(reader=ours, writer=theirs)
+            output_read, output_write = _pipe(reader=ours, writer=theirs)
+            armed_read, armed_write = _pipe(reader=ours, writer=theirs)
+            pipes = (request_read, reply_write, armed_write)
             self._process = subprocess.Popen(
                 _command(module, bare, pipes),
                 stdin=subprocess.DEVNULL,
@@ -203,13 +205,7 @@ class Child:
                 start_new_session=True,
                 env={**os.environ, **(environment or {})},
             )
-        except BaseException:
-            for fd in (self._requests, reply_read, output_read, armed_read):
-                os.close(fd)
-            raise
-        finally:
-            for fd in (*pipes, output_write):
-                os.close(fd)
+            ours.pop_all()  # `close` closes them
         self._replies = FrameReader(reply_read)
         self._output_fd = output_read
         self._output = bytearray()

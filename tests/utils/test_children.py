@@ -1,6 +1,8 @@
 """Child processes: they answer, they are killed whole, and they never outlive their parent."""
 
+import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -44,6 +46,34 @@ def test_a_child_answers_in_order(child):
     for number in range(3):
         child.send(("echo", {"number": number}))
     assert [child.receive(10)["number"] for _ in range(3)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("room", range(8))
+def test_a_child_for_which_there_are_too_few_descriptors_leaves_none_open(room):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = [os.open(os.devnull, os.O_RDONLY)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(taken[0], *descriptors()) + 9, hard))
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.dup(taken[0]))
+        for _ in range(room):
+            os.close(taken.pop())
+        with pytest.raises(OSError, match="Too many open files"):
+            Child("echo_child")
+        before = len(taken)
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.dup(taken[0]))
+        assert len(taken) - before == room
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for fd in taken:
+            os.close(fd)
+
+
+def descriptors():
+    return map(int, os.listdir("/proc/self/fd"))
 
 
 def test_large_messages_arrive_whole(child):
