@@ -211,6 +211,9 @@ class Session(Mapping[str, object]):
         self.builder.set_task(workload, self.runner.get_build_kwargs())
         self.runner.share_host(self._gate if on_host else None)
         self.runner.start()
+        if self._closed:  # meanwhile, and what was started would stay
+            self.runner.close()
+        self._require_open(workload)
         self._task = workload
         if len(self._met) >= _MOST_MET:
             self._met.clear()

@@ -35,6 +35,24 @@ def test_a_closed_session_starts_nothing_for_a_task_it_knows():
     assert pids(session) == []
 
 
+def test_what_is_started_while_a_session_is_closed_does_not_stay():
+    class Runner(PlainRunner):
+        running = False
+
+        def start(self):
+            session.close()
+            self.running = True
+
+        def close(self):
+            self.running = False
+            super().close()
+
+    session = Session(PlainBuilder(), Runner())
+    with pytest.raises(MeasureError, match="the session was closed"):
+        session.prepare(times_task(2))
+    assert not session.runner.running
+
+
 def test_the_processes_of_a_session_that_nobody_closed_end_with_it():
     task = times_task(2)
     session = Session(*local())
