@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -21,6 +19,8 @@ from autotune.runtime.compile.ptx import ptx_of
 from autotune.ship.identifiers import unique_names
 from autotune.target import Target
 from autotune.task import Task
+from autotune.utils.environment import processors
+from autotune.utils.pools import abandonable_pool
 from autotune.utils.scratch import temporary_folder
 
 Kind = Literal["cubin", "ptx", "text"]
@@ -126,7 +126,7 @@ def gather(
         by_workload.setdefault(str(Task.of(pair[0].task).workload), []).append(pair)
     groups = [pairs for _, pairs in sorted(by_workload.items())]
     # Compilers are processes of their own: as many threads wait for them as there are cores.
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with abandonable_pool(processors(), "autotune-ship") as pool:
         whole = list(pool.map(lambda each: _whole(each, archs, on_gpu, timeout_s), groups))
     left_out = [line for _, lines in whole for line in lines]
     made = [
@@ -201,7 +201,7 @@ def _c_image(kernel: Kernel, arch: str, timeout_s: float) -> Image:
     return Image("text", arch, kernel, built, {one.entry: one.entry for one in kernel.calls})
 
 
-def _cubin_image(kernel: Kernel, arch: str, timeout_s: float) -> Image | None:
+def _cubin_image(kernel: Kernel, arch: str, timeout_s: float) -> Image:
     only = flag_arch(kernel.flags)
     if only is not None and _number(only) != _number(arch):
         raise KernelError(f"it is written for {only} only")
@@ -219,8 +219,6 @@ def _ptx_image(kernel: Kernel, arch: str, timeout_s: float) -> Image | None:
     if flag_arch(kernel.flags) is not None:
         return None
     cubin = _cubin_image(kernel, arch, timeout_s)
-    if cubin is None:
-        return None
     return replace(cubin, kind="ptx", content=ptx_of(kernel, arch, timeout_s))
 
 
