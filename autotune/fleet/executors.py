@@ -120,7 +120,8 @@ class Executor(ABC):
     def close(self) -> None:
         """End all threads and processes; waiting jobs are answered by `Unable`."""
         for _, future, _ in self._line.close():
-            future.set_result(Unable("the worker is being closed"))
+            if future.set_running_or_notify_cancel():
+                future.set_result(Unable("the worker is being closed"))
         self.end()
         for thread in self._threads:
             thread.join(_JOIN_S)

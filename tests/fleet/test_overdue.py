@@ -127,3 +127,25 @@ def test_a_job_that_exceeds_its_limit_is_told(monkeypatch):
         assert "at last" in answer.result(60).reason
         assert made.overdue_s == 0.0
         made.close()
+
+
+def test_a_job_that_its_client_cancelled_keeps_no_worker_from_being_closed(monkeypatch):
+    begun, over = threading.Event(), threading.Event()
+
+    def stuck(self, ask):
+        begun.set()
+        assert over.wait(60)
+        raise OSError("at last")
+
+    monkeypatch.setattr(executors, "BuildPool", doubles.Pool)
+    monkeypatch.setattr(BuildExecutor, "_built", stuck)
+    made = BuildExecutor(1)
+    ask = SimpleNamespace(sender=SENDER, timeout_s=0.0)
+    made.put(ask)
+    assert begun.wait(60)
+    cancelled, waiting = made.put(ask), made.put(ask)
+    assert cancelled.cancel()
+    over_soon = threading.Timer(0.1, over.set)
+    over_soon.start()
+    made.close()
+    assert "being closed" in waiting.result(60).reason
