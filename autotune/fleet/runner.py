@@ -15,7 +15,6 @@ from autotune.fleet.policy import Needs, Place
 from autotune.fleet.queue import Work as QueuedWork
 from autotune.fleet.remote_device import RemoteDeviceProcess
 from autotune.fleet.status import status_rows
-from autotune.measure.interfaces import Runner
 from autotune.measure.run.devices import AnyDevices
 from autotune.measure.run.dispatch import Work
 from autotune.measure.run.energy import require_meter
@@ -24,7 +23,6 @@ from autotune.measure.run.pool import RunPlan, RunPool
 from autotune.measure.run.runner import LocalRunner
 from autotune.measure.types import MeasureErrorNo, MeasureResult
 from autotune.target import Target
-from autotune.workload import Workload
 
 # Failures that a broken device, driver or host may have caused.
 _DOUBTFUL = (
@@ -152,11 +150,6 @@ class FleetRunner(LocalRunner):
         weakref.finalize(self, self._pool.end)
 
     @property
-    def mixes_tasks(self) -> bool:
-        """Whether trials of several tasks may be under way at once: they may."""
-        return True
-
-    @property
     def n_parallel(self) -> int:
         """The number of devices that the fleet has now; 1 while it has no worker."""
         return max(1, sum(place.kind == "run" for place, _, _ in self._parts.queue.places()))
@@ -164,10 +157,6 @@ class FleetRunner(LocalRunner):
     @n_parallel.setter
     def n_parallel(self, value: int) -> None:
         """Ignored: the number follows from the workers."""
-
-    def set_task(self, task: Workload) -> None:
-        """Set the task to be measured next."""
-        Runner.set_task(self, task)
 
     def share_host(self, gate: HostGate | None) -> None:
         """Do nothing: no kernel is timed on this host, and each worker pauses its own builders."""

@@ -67,8 +67,10 @@ class Check:
             self.refuse(name, "a number" + _bounds(least, most), value)
         return float(value)
 
-    def seconds(self, name: str, value: object) -> float:
-        """Return a finite number of seconds above 0."""
+    def seconds(self, name: str, value: object, *, endless: bool = False) -> float:
+        """Return a number of seconds above 0, finite unless it may be ``endless``."""
+        if endless and isinstance(value, float) and value == math.inf:
+            return value
         if not _is_finite(value) or value <= 0:
             self.refuse(name, "positive seconds", value)
         return float(value)

@@ -133,7 +133,7 @@ def test_bad_options_are_refused_in_words(task):
         ({"timeout": 0}, "timeout must be positive"),
         ({"n_parallel": 0}, "n_parallel must be a whole number of at least 1"),
         ({"build_func": "ndk"}, "build_func must be 'default'"),
-        ({"compiler": "icc"}, "compiler must be nvcc or nvrtc"),
+        ({"compiler": "icc"}, "compiler must be one of 'nvcc', 'nvrtc'"),
     ],
 )
 def test_a_local_builder_refuses_bad_arguments(arguments, message):

@@ -12,7 +12,6 @@ from concurrent.futures import Future
 from typing import Literal
 
 from autotune.errors import MeasureError
-from autotune.measure.arguments import check_number, check_timeout
 from autotune.measure.build.job import BuildJob
 from autotune.measure.build.pool import AnyBuildPool, BuildPool
 from autotune.measure.build.realise import Realised, realise
@@ -74,8 +73,14 @@ class LocalBuilder(Builder):
         cache: bool = True,
         tmp_dir: str | None = None,
     ) -> None:
-        _check(timeout, n_parallel, build_func, compiler)
         check = Check(MeasureError, "LocalBuilder")
+        check.seconds("timeout", timeout, endless=True)
+        if n_parallel is not None:
+            check.whole("n_parallel", n_parallel, least=1)
+        if build_func != "default":
+            why = "; kernels are built as shared objects or cubins only"
+            check.refuse("build_func", "'default'", build_func, why)
+        check.one_of("compiler", compiler, ("nvcc", "nvrtc"))
         check.kind("build_kwargs", build_kwargs or {}, Mapping, "a dict")
         check.flag("cache", cache)
         if tmp_dir is not None:
@@ -193,16 +198,3 @@ class LocalBuilder(Builder):
 def _warn(message: str) -> None:
     """Say something once."""
     logger.warning("%s", message)
-
-
-def _check(timeout: float, n_parallel: int | None, build_func: str, compiler: str) -> None:
-    check_timeout("LocalBuilder", timeout)
-    if n_parallel is not None:
-        check_number("LocalBuilder", "n_parallel", n_parallel, 1, whole=True)
-    if build_func != "default":
-        raise MeasureError(
-            f"LocalBuilder: build_func must be 'default', got {build_func!r}; kernels are built "
-            "as shared objects or cubins only"
-        )
-    if compiler not in ("nvcc", "nvrtc"):
-        raise MeasureError(f"LocalBuilder: compiler must be nvcc or nvrtc, got {compiler!r}")

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from autotune.errors import MeasureError
-from autotune.measure.arguments import check_number, check_timeout
 from autotune.measure.check.policy import VerifyPolicy, verify_policy
 from autotune.measure.interfaces import Runner, takes_batches, target_of
 from autotune.measure.run.device_process import LocalDeviceProcess
@@ -28,6 +27,8 @@ from autotune.measure.types import (
 from autotune.runtime.timing import Timing
 from autotune.utils.check import Check
 from autotune.workload import Workload
+
+_CHECK = Check(MeasureError, "LocalRunner")
 
 
 class LocalRunner(Runner):
@@ -105,8 +106,7 @@ class LocalRunner(Runner):
         check_correctness: bool | None = None,
     ) -> None:
         del check_correctness
-        fine = _fine(timing, number=number, repeat=repeat, min_repeat_ms=min_repeat_ms)
-        _check(timeout, fine, cooldown_interval, module_loader)
+        _check(timeout, cooldown_interval, seed, memory_bytes, ref_input, module_loader)
         _check_flags(
             enable_cpu_cache_flush=enable_cpu_cache_flush, flush_l2=flush_l2, exclusive=exclusive,
             use_graph=False if use_graph is None else use_graph, energy=energy,
@@ -116,7 +116,6 @@ class LocalRunner(Runner):
                 "LocalRunner: energy=True measures runs behind each other, so it does not go with "
                 "flush_l2 or enable_cpu_cache_flush: clearing takes energy too; leave one out"
             )
-        _check_data(seed, memory_bytes, ref_input)
         self.devices = _choose([device] if devices is None else devices)
         super().__init__(timeout, len(self.devices))
         self.ref_input = ref_input
@@ -125,7 +124,7 @@ class LocalRunner(Runner):
         self.memory_bytes = physical_bytes() if memory_bytes is None else memory_bytes
         self.options = RunOptions(
             timeout_s=timeout,
-            timing=fine,
+            timing=_policy(timing, number, repeat, min_repeat_ms),
             flush=enable_cpu_cache_flush or flush_l2,
             graph=use_graph,
             verify=verify_policy(verify),
@@ -147,10 +146,6 @@ class LocalRunner(Runner):
         """
         own = takes_batches(self, LocalRunner, "run")
         return type(self).set_task is LocalRunner.set_task and not own
-
-    def set_task(self, task: Workload) -> None:
-        """Record a task; trials of others that are under way go on."""
-        super().set_task(task)
 
     @property
     def host_note(self) -> str:
@@ -264,55 +259,55 @@ class LocalRunner(Runner):
         super().close()
 
 
-def _fine(timing: TimingPolicy | None, **given: Any) -> TimingPolicy:
+def _policy(
+    timing: TimingPolicy | None,
+    number: int | None,
+    repeat: int | None,
+    min_repeat_ms: float | None,
+) -> TimingPolicy:
     """Return the policy with whatever is given besides it."""
     if timing is not None:
-        Check(MeasureError, "LocalRunner").kind("timing", timing, TimingPolicy, "a TimingPolicy")
-    return replace(
-        timing or TimingPolicy(),
-        **{name: value for name, value in given.items() if value is not None},
-    )
+        _CHECK.kind("timing", timing, TimingPolicy, "a TimingPolicy")
+    given: dict[str, Any] = {}
+    for name, value in (("number", number), ("repeat", repeat)):
+        if value is not None:
+            given[name] = _CHECK.whole(name, value, least=1)
+    if min_repeat_ms is not None:
+        _CHECK.number("min_repeat_ms", min_repeat_ms, least=0)
+        given["min_repeat_ms"] = min_repeat_ms
+    return replace(timing or TimingPolicy(), **given)
 
 
 def _choose(devices: object) -> tuple[int, ...]:
     """Return the devices asked for as plain numbers."""
     if isinstance(devices, str) or not isinstance(devices, Iterable):
-        raise MeasureError(f"LocalRunner: devices must be a list of numbers, got {devices!r}")
-    chosen = tuple(devices)
-    for device in chosen:
-        check_number("LocalRunner", "device", device, 0, whole=True)
+        _CHECK.refuse("devices", "a list of numbers", devices)
+    chosen = tuple(_CHECK.whole("device", device, least=0) for device in devices)
     if not chosen or len(set(chosen)) != len(chosen):
-        raise MeasureError(
-            f"LocalRunner: devices must be distinct, and one at least, got {list(chosen)}"
-        )
-    return tuple(int(device) for device in chosen)
+        _CHECK.refuse("devices", "distinct, and one at least", list(chosen))
+    return chosen
 
 
 def _check_flags(**flags: object) -> None:
-    check = Check(MeasureError, "LocalRunner")
     for name, value in flags.items():
-        check.flag(name, value)
-
-
-def _check_data(seed: int, memory_bytes: int | None, ref_input: object) -> None:
-    check_number("LocalRunner", "seed", seed, 0, whole=True)
-    check = Check(MeasureError, "LocalRunner")
-    if memory_bytes is not None:
-        check.whole("memory_bytes", memory_bytes, least=0)
-    if ref_input is not None:
-        check.sequence("ref_input", ref_input, "a list of arrays")
+        _CHECK.flag(name, value)
 
 
 def _check(
-    timeout: float, timing: TimingPolicy, cooldown_interval: float, module_loader: object
+    timeout: float,
+    cooldown_interval: float,
+    seed: int,
+    memory_bytes: int | None,
+    ref_input: object,
+    module_loader: object,
 ) -> None:
-    check_timeout("LocalRunner", timeout)
-    for name in ("number", "repeat"):
-        check_number("LocalRunner", name, getattr(timing, name), 1, whole=True)
-    check_number("LocalRunner", "min_repeat_ms", timing.min_repeat_ms, 0, whole=False)
-    check_number("LocalRunner", "cooldown_interval", cooldown_interval, 0, whole=False)
+    _CHECK.seconds("timeout", timeout, endless=True)
+    _CHECK.number("cooldown_interval", cooldown_interval, least=0)
+    _CHECK.whole("seed", seed, least=0)
+    if memory_bytes is not None:
+        _CHECK.whole("memory_bytes", memory_bytes, least=0)
+    if ref_input is not None:
+        _CHECK.sequence("ref_input", ref_input, "a list of arrays")
     if module_loader is not None:
-        raise MeasureError(
-            "LocalRunner: module_loader must be None, as it is for remote devices, which do not "
-            f"exist here; got {module_loader!r}"
-        )
+        expected = "None, as it is for remote devices, which do not exist here"
+        _CHECK.refuse("module_loader", expected, module_loader)

@@ -6,7 +6,6 @@ import functools
 import hashlib
 import itertools
 import json
-import math
 import os
 import re
 import tempfile
@@ -163,8 +162,7 @@ def _check(
     check = Check(KernelError, "compile_kernel")
     check.kind("kernel", kernel, Kernel, "a Kernel")
     check.kind("target", target, Target, "a Target")
-    if not isinstance(timeout_s, float) or timeout_s != math.inf:
-        check.seconds("timeout_s", timeout_s)
+    check.seconds("timeout_s", timeout_s, endless=True)
     check.one_of("compiler", compiler, get_args(CudaCompiler))
     check.path("out_dir", out_dir)
 
