@@ -5,6 +5,7 @@ known without running anything. What the barrier pass may take for granted holds
 one statement writes a buffer, and each element of it from one thread.
 """
 
+import math
 import random
 from dataclasses import dataclass, field
 
@@ -132,14 +133,14 @@ def count(kernel, *stmts):
 def race_in(stmt, threads, sizes=None):
     """Say which threads meet with no barrier between, given sizes that loops have, or None."""
     extents = [thread.extent for thread in threads]
-    blocks = []
-    for flat in range(_product(extents)):
+    walk, blocks = _walk(stmt), []
+    for flat in range(math.prod(extents)):
         env, rest = dict(sizes or {}), flat
         for thread in threads:
             env[thread.var] = rest % thread.extent
             rest //= thread.extent
         events = [[]]
-        _walk(stmt, env, events)
+        walk(env, events)
         blocks.append(events)
     if len({len(events) for events in blocks}) != 1:
         return "threads reach different numbers of barriers"
@@ -154,61 +155,88 @@ def race_in(stmt, threads, sizes=None):
     return None
 
 
-def _product(values):
-    total = 1
-    for value in values:
-        total *= value
-    return total
+# What follows gives functions of the values of variables and of what one thread has touched so
+# far, a list for each time between two barriers. They are made once, and called by all threads.
 
 
-def _walk(stmt, env, events):
+def _walk(stmt):
+    """What a statement touches."""
     match stmt:
         case Seq(stmts):
-            for each in stmts:
-                _walk(each, env, events)
+            parts = [_walk(each) for each in stmts]
+
+            def walk(env, events):
+                for part in parts:
+                    part(env, events)
+
         case For(var, extent, _, body):
-            for i in range(_value(extent, env, events)):
-                _walk(body, {**env, var: i}, events)
+            end, inner = _value(extent), _walk(body)
+
+            def walk(env, events):
+                for i in range(end(env, events)):
+                    inner({**env, var: i}, events)
+
         case If(cond, then, other):
-            taken = then if _value(cond, env, events) else other
-            if taken is not None:
-                _walk(taken, env, events)
+            holds, sides = _value(cond), (other and _walk(other), _walk(then))
+
+            def walk(env, events):
+                taken = sides[bool(holds(env, events))]
+                if taken is not None:
+                    taken(env, events)
+
         case Allocate(_, body):
-            _walk(body, env, events)
+            return _walk(body)
         case LetStmt(var, value, body):
-            _walk(body, {**env, var: _value(value, env, events)}, events)
+            named, inner = _value(value), _walk(body)
+
+            def walk(env, events):
+                inner({**env, var: named(env, events)}, events)
+
         case Store(buffer, (index,), value):
-            _value(value, env, events)
-            _touch(True, buffer, index, env, events)
+            stored, touch = _value(value), _touch(True, buffer, index)
+
+            def walk(env, events):
+                stored(env, events)
+                touch(env, events)
+
         case Barrier():
-            events.append([])
+            return lambda env, events: events.append([])
         case _:
             raise TypeError(type(stmt))
+    return walk
 
 
-def _touch(writes, buffer, index, env, events):
+def _touch(writes, buffer, index):
+    """An access to memory."""
     if buffer.scope == "local":
-        return
-    lanes = range(index.lanes) if isinstance(index, Ramp) else (0,)
-    base, stride = (index.base, index.stride) if isinstance(index, Ramp) else (index, 0)
-    first = _value(base, env, events)
-    events[-1] += [(writes, (buffer, first + stride * lane)) for lane in lanes]
+        return lambda env, events: None
+    if not isinstance(index, Ramp):
+        first = _value(index)
+        return lambda env, events: events[-1].append((writes, (buffer, first(env, events))))
+    base, lanes = _value(index.base), range(0, index.stride * index.lanes, index.stride)
+
+    def touch(env, events):
+        start = base(env, events)
+        events[-1] += [(writes, (buffer, start + lane)) for lane in lanes]
+
+    return touch
 
 
-def _value(expr, env, events):
+def _value(expr):
+    """The value of an expression."""
     match expr:
         case Var():
-            return env[expr]
+            return lambda env, events: env[expr]
         case IntImm(value):
-            return value
+            return lambda env, events: value
         case FloatImm():
-            return 0
+            return lambda env, events: 0
         case Load(buffer, (index,)):
-            _touch(False, buffer, index, env, events)
-            return 0
+            touch = _touch(False, buffer, index)
+            return lambda env, events: touch(env, events) or 0
         case _:
-            a, b = _value(expr.a, env, events), _value(expr.b, env, events)
-            return OPERATORS[type(expr)](a, b)
+            a, b, operator = _value(expr.a), _value(expr.b), OPERATORS[type(expr)]
+            return lambda env, events: operator(a(env, events), b(env, events))
 
 
 class Draw:
