@@ -13,7 +13,7 @@ from autotune.cli.tables import say
 from autotune.errors import RecordError
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
 from autotune.measure.final.recheck import Recheck, TimingConditions, recheck
-from autotune.measure.types import MeasureErrorNo
+from autotune.measure.types import MeasureErrorNo, Pair
 from autotune.record import best_of_each, load_from_file
 from autotune.record.outdated import current_only
 from autotune.record.reader import source_name
@@ -80,17 +80,8 @@ def verify(
         runners.append(runner)
         return measure_option(LocalBuilder(timeout), runner)
 
-    # All that worked are the trials; a race is one of them run once more.
-    given = (pair for pair in load_from_file(log, races=not every) if is_of(pair[0].task, task))
-    pairs = current_only(given, f"log {source_name(log)}", keep_older)
-    records = pairs if every else best_of_each(pairs)
-    if not records:
-        raise RecordError(
-            f"verify: {source_name(log)} has no record of a trial {_of(task)}that worked, "
-            "of kernels as they are now"
-        )
     checks = []
-    for one in recheck(records, option_for):
+    for one in recheck(_records(log, task, every, keep_older), option_for):
         checks.append(one)
         if not form:
             say(_line(one))
@@ -105,8 +96,19 @@ def verify(
         raise SystemExit(1)
 
 
-def _of(task: str | None) -> str:
-    return "" if task is None else f"of {task!r} "
+def _records(log: Path | str, task: str | None, every: bool, keep_older: bool) -> Sequence[Pair]:
+    """Return the records of a log that are verified; there is one at least."""
+    # All that worked are the trials; a race is one of them run once more.
+    given = (pair for pair in load_from_file(log, races=not every) if is_of(pair[0].task, task))
+    pairs = current_only(given, f"log {source_name(log)}", keep_older)
+    records = list(pairs) if every else best_of_each(pairs)
+    if not records:
+        of = "" if task is None else f"of {task!r} "
+        raise RecordError(
+            f"verify: {source_name(log)} has no record of a trial {of}that worked, "
+            "of kernels as they are now"
+        )
+    return records
 
 
 def _row(one: Recheck) -> Row:

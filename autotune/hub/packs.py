@@ -139,23 +139,12 @@ def make_pack(
         RecordError: there are no records, or records of several architectures; the name or the
             date is invalid; or the folder cannot be written.
     """
-    raced = (pair for pair in of_arch(records, arch) if is_race(pair[1]))
-    best = [
-        (inp, result)
-        for inp, result in best_of_each(raced)
-        if isinstance(inp.task, Task) and _gains(result, least_gain)
-    ]
-    if not best:
-        raise RecordError(
-            f"hub: expected records of {arch} that won a final race and are at least "
-            f"{least_gain:g} times as fast as the untuned choice, got none; tune until there is "
-            "a final race"
-        )
-    target = _kind_of({inp.target for inp, _ in best}, arch)
     if not _NAME.fullmatch(name):
         raise RecordError(f"hub: expected a name of letters and digits, got {name!r}")
     if not _is_date(date):
         raise RecordError(f"hub: expected a date as YYYY-MM-DD, got {date!r}")
+    best = _winners(records, arch, least_gain)
+    target = _kind_of({inp.target for inp, _ in best}, arch)
     rows = sorted(row_of(*pair) for pair in best)
     content = "".join(f"{row}\n" for row in rows).encode()
     pack = Pack(
@@ -173,6 +162,26 @@ def make_pack(
             unchecked, len(rows), pack.file,
         )  # fmt: skip
     return pack
+
+
+def _winners(records: Iterable[Pair], arch: str, least_gain: float) -> list[Pair]:
+    """Return the best record of each task, of those that won a race by enough.
+
+    Raises:
+        RecordError: there is none.
+    """
+    raced = (pair for pair in of_arch(records, arch) if is_race(pair[1]))
+    best = [
+        (inp, result)
+        for inp, result in best_of_each(raced)
+        if isinstance(inp.task, Task) and _gains(result, least_gain)
+    ]
+    if best:
+        return best
+    raise RecordError(
+        f"hub: expected records of {arch} that won a final race and are at least {least_gain:g} "
+        "times as fast as the untuned choice, got none; tune until there is a final race"
+    )
 
 
 def _kind_of(targets: Iterable[Target], arch: str) -> str:
