@@ -51,6 +51,14 @@ FLAGS = ["-std=c++17", "-O0", "-shared", "-fPIC", *common_flags()]
 TARGET = Target("cuda -emulate")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def as_in_a_program():
+    """Not as in other tests, which have it made for the first kernel."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(precompiled, "_WITHOUT", 2)
+        yield
+
+
 def asked(apart=True):
     return precompiled.precompiled([cxx_compiler()], FLAGS, apart=apart)
 
