@@ -12,6 +12,9 @@ HAS_CUDA := $(shell command -v nvcc >/dev/null 2>&1 && { ldconfig -p; ls /usr/li
 comma := ,
 EXTRAS := $(if $(HAS_CUDA),dev$(comma)cuda,dev)
 
+# The tests start thousands of processes; none of them should compile our modules anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help setup tune quick test cover check format golden fuzz docs docs-record package lowest \
   bench clean
