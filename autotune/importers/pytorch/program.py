@@ -10,6 +10,7 @@ from typing import Any
 from autotune.errors import GraphError
 from autotune.importers.pytorch import converters
 from autotune.importers.pytorch.call import Converter, converter_of
+from autotune.importers.pytorch.decompositions import decompositions
 from autotune.importers.pytorch.script import module_of_script
 from autotune.utils.check import Check
 from autotune.utils.lazy_torch import torch
@@ -94,6 +95,7 @@ def _taken_apart(program: Any, own: Mapping[str, Converter] | None) -> Any:
     """Return a program with operators taken apart that no converter knows."""
     pytorch = torch("from_pytorch", GraphError)
     table = pytorch.export.default_decompositions()
+    table.update(decompositions())
     for known in [each for each in table if converter_of(each, own) is not None]:
         del table[known]
     try:
