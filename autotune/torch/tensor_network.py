@@ -154,7 +154,7 @@ class TensorNetwork:
                 f"autotune.torch: an input has no memory ({str(error).partition('.')[0]}); "
                 "compiled models take plain tensors, not those of vmap and other transforms"
             ) from error
-        plain = tensor.is_contiguous() and not tensor.is_neg()
+        plain = tensor.is_contiguous() and not tensor.is_neg() and not tensor.is_conj()
         return pointer if plain and not pointer % _ALIGNMENT else 0
 
     def _like(self, tensor: Any) -> Any:

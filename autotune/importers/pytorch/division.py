@@ -7,7 +7,8 @@ longest way through the program. Random numbers and effects keep their order: no
 lower level than the one before it.
 
 What costs nothing belongs to no side: views, what follows from the shapes, and what follows from
-parameters alone. Each side that needs it has its own.
+parameters alone; nor do complex tensors, which cannot leave a part. Each side that needs one has
+its own.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from typing import Any
 
 from autotune.errors import GraphError
 from autotune.graph import Constant, Graph, Variable
+from autotune.importers.pytorch.complex_numbers import entering, has_complex
 from autotune.importers.pytorch.importer import Output, Reader, TorchProgram
 from autotune.importers.pytorch.nodes import has_turn
 from autotune.importers.pytorch.survey import Survey
-from autotune.importers.pytorch.tensors import is_empty, type_of
+from autotune.importers.pytorch.tensors import is_empty
 from autotune.importers.pytorch.translate import Translation, is_check
 from autotune.importers.pytorch.writes import (
     View,
@@ -97,8 +99,9 @@ def read_or_divide(program: Any, device: object) -> TorchProgram | Division:
     nodes = list(program.graph.nodes)
     elsewhere = [node for node in nodes if _is_elsewhere(node, survey, str(device))]
     output = next(node for node in nodes if node.op == "output")
-    empty = any(is_empty(each.meta.get("val")) for each in output.all_input_nodes)
-    if not survey.refused and not elsewhere and not empty:
+    made = [each.meta.get("val") for each in output.all_input_nodes]
+    torchs = any(is_empty(each) or has_complex(each) for each in made)
+    if not survey.refused and not elsewhere and not torchs:
         return reader.finished()
     survey.refused.update((node, f"on another device than {device}") for node in elsewhere)
     signature = program.graph_signature
@@ -204,7 +207,8 @@ class _Divider:
         inputs, known = node.all_input_nodes, self.survey.known
         if node not in known and all(each in self.params or each in known for each in inputs):
             self.params.add(node)
-        return node in known or node in self.params or _is_view(node)
+        made = node.meta.get("val")
+        return node in known or node in self.params or _is_view(node) or has_complex(made)
 
     def sources(self, nodes: Iterable[Any], ends: Container[Any]) -> tuple[set[Any], set[Any]]:
         """Return the free calls that nodes need, and the others that all of these read.
@@ -251,12 +255,12 @@ class _Draft:
         place = {node: i for i, node in enumerate(divider.nodes)}
         params = [each for each in others if each in divider.params]
         self.reads = sorted(others.difference(params), key=place.__getitem__)
-        self._variables = {
-            each: Variable(type_of(each.meta["val"]), each.name) for each in self.reads
-        }
+        entered = {each: entering(each.meta["val"], each.name) for each in self.reads}
+        self._variables = {each: variable for each, (variable, _) in entered.items()}
         self._translation = Translation(
             known=survey.known,
-            values=self._variables | {each: survey.values[each] for each in params},
+            values={each: value for each, (_, value) in entered.items()}
+            | {each: survey.values[each] for each in params},
         )
         self._translation.run(sorted(inside | free, key=place.__getitem__))
         # What is known may follow from any of the tensors whose numbers are known.

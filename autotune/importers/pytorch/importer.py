@@ -10,6 +10,7 @@ from autotune.errors import GraphError
 from autotune.graph import Constant, Graph, TensorType, Value, Variable
 from autotune.importers.imported import ImportedNetwork
 from autotune.importers.pytorch.call import Converter
+from autotune.importers.pytorch.complex_numbers import entering
 from autotune.importers.pytorch.program import exported
 from autotune.importers.pytorch.tensors import empty_like, is_empty, numbers_of, type_of
 from autotune.importers.pytorch.translate import Translation
@@ -195,13 +196,16 @@ class Reader:
                 self.inputs.append(None)
                 self.translation.known[node] = empty_like(node.meta["val"])
                 return
-            type_ = self._type(node, node.meta["val"])
-            if type_ is None:
+            name = self._name(node.name)
+            try:
+                variable, value = entering(node.meta["val"], name)
+            except GraphError as error:
+                if not self.translation.goes_on_without(node, str(error)):
+                    raise
                 self.inputs.append(None)
                 return
-            variable = Variable(type_, self._name(node.name))
             self.inputs.append(variable)
-            self.translation.values[node] = variable
+            self.translation.values[node] = value
         elif node is not None and kind in (_PARAMETER, _BUFFER, _CONSTANT):
             self._tensor(spec.target, kind, node)
 

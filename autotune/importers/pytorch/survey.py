@@ -9,8 +9,8 @@ from operator import getitem
 from typing import Any
 
 from autotune.errors import GraphError
-from autotune.graph import Variable
-from autotune.importers.pytorch.tensors import type_of
+from autotune.graph import Value
+from autotune.importers.pytorch.complex_numbers import Complex, entering
 from autotune.importers.pytorch.translate import Translation, is_assertion, is_check
 
 logger = logging.getLogger("autotune")
@@ -88,11 +88,11 @@ class Survey(Translation):
         )
 
 
-def _stand_in(made: Any, name: str) -> Variable | None:
-    """Return a variable for a result; None where it is no tensor that kernels can take."""
+def _stand_in(made: Any, name: str) -> Value | Complex | None:
+    """Return what reads a result; None where it is no tensor that kernels can take."""
     if not hasattr(made, "dtype"):
         return None
     try:
-        return Variable(type_of(made), name)
+        return entering(made, name)[1]
     except GraphError:
         return None

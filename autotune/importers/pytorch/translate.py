@@ -10,8 +10,9 @@ from typing import Any
 
 from autotune.errors import GraphError
 from autotune.graph import Constant, TensorType, Value
-from autotune.importers.pytorch import converters
+from autotune.importers.pytorch import complex_numbers, converters
 from autotune.importers.pytorch.call import Call, Converter, converter_of
+from autotune.importers.pytorch.complex_numbers import Complex, has_complex, is_of_complex
 from autotune.importers.pytorch.movement import moved, only_moves
 from autotune.importers.pytorch.nodes import has_turn, in_order, mapped, origin_of, types_of
 from autotune.importers.pytorch.tensors import empty_like, is_empty, numbers_of, type_of
@@ -46,8 +47,8 @@ class Translation:
     Attributes:
         known: tensors that are computed while importing: buffers of whole numbers, and what
             follows from them and from nothing else; and all tensors without elements.
-        values: what each other node became: a value of the graph, a list of them, or None where an
-            operator is missing.
+        values: what each other node became: a value of the graph, two of them where it is complex,
+            a list of these, or None where an operator is missing.
         missing: operators that cannot be translated, how often each is called.
         own: converters of the caller, by names of operators.
     """
@@ -77,11 +78,28 @@ class Translation:
         return False
 
     def value(self, node: Any) -> Value:
-        """Return the value of a node; numbers that are known become a constant."""
+        """Return the value of a node; numbers that are known become a constant.
+
+        Raises:
+            GraphError: it is complex.
+        """
+        found = self._real_or_complex(node)
+        if isinstance(found, Complex):
+            raise GraphError(
+                f"PyTorch: {node.name} is complex, and networks neither write nor return complex "
+                "tensors; return torch.view_as_real of it"
+            )
+        return found
+
+    def _real_or_complex(self, node: Any) -> Value | Complex:
         if node not in self.values:
             tensor = self.known[node]
-            self.values[node] = Constant(type_of(tensor), lambda: numbers_of(tensor), node.name)
-        found: Value = self.values[node]
+            self.values[node] = (
+                complex_numbers.constant(tensor, node.name)
+                if has_complex(tensor)
+                else Constant(type_of(tensor), lambda: numbers_of(tensor), node.name)
+            )
+        found: Value | Complex = self.values[node]
         return found
 
     def has_value(self, node: Any) -> bool:
@@ -148,10 +166,15 @@ class Translation:
     def _translate(self, node: Any) -> None:
         convert = converter_of(node.target, self.own)
         moves = only_moves(node.target)
-        if convert is None and not moves:
+        of_complex = is_of_complex(node)
+        if convert is None and not moves and not of_complex:
             self._miss(node)
         elif any(self.values.get(n, n) is None for n in node.all_input_nodes):
             self.values[node] = None  # it follows an operator that is missing
+        elif of_complex:
+            self.values[node] = complex_numbers.converted(node, self._real_or_complex)
+            if self.values[node] is None:
+                self._miss(node)
         elif convert is not None:
             self.values[node] = self._converted(node, convert)
         else:

@@ -245,7 +245,7 @@ def test_constants_keep_the_numbers_that_were_read():
     np.testing.assert_array_equal(graph.run(x.numpy())[0], before)
 
 
-def test_complex_numbers_are_refused():
+def test_fourier_transforms_are_refused():
     class Complex(nn.Module):
         def forward(self, x):
             return torch.fft.fft(x).real

@@ -28,6 +28,7 @@ _UNARY: dict[str, Operator] = {
     "ceil": ops.Ceil(),
     "abs": ops.Abs(),
     "neg": ops.Negative(),
+    "_neg_view": ops.Negative(),
     "relu": ops.Relu(),
     "silu": ops.Silu(),
 }
