@@ -59,6 +59,25 @@ def test_results_are_those_of_the_model_and_stay(way):
 
 
 @pytest.mark.parametrize("way", BOTH)
+def test_results_have_the_strides_that_torch_gives_them(way):
+    class Images(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Conv2d(4, 6, 3).to(memory_format=torch.channels_last)
+
+        def forward(self, x):
+            y = self.layer(x)
+            return y.relu(), (y + 1)[:, ::2], y.flatten(2).softmax(-1).transpose(1, 2)
+
+    model = Images().eval()
+    x = torch.randn(2, 4, 5, 5).contiguous(memory_format=torch.channels_last)
+    with torch.no_grad():
+        for got, want in zip(BOTH[way](model, x)(x), model(x), strict=True):
+            same(got, want)
+            assert got.stride() == want.stride()
+
+
+@pytest.mark.parametrize("way", BOTH)
 def test_inputs_that_are_views_are_read_right(way):
     model = Small().eval()
     wide = torch.randn(6, 9)

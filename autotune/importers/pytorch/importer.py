@@ -18,6 +18,7 @@ from autotune.importers.pytorch.writes import (
     View,
     Write,
     listed,
+    stride_of,
     views_of_inputs,
     views_of_results,
     writes_of,
@@ -258,7 +259,10 @@ class Reader:
                 results.append(Output(None, getattr(spec.arg, "value", None)))
                 continue
             outputs.append(self.translation.value(node))
-            results.append(Output(len(outputs) - 1, alias=views.get(node), within=parts.get(node)))
+            alias, within = views.get(node), parts.get(node)
+            results.append(
+                Output(len(outputs) - 1, None, alias, stride=stride_of(node), within=within)
+            )
         if not outputs:
             raise GraphError("PyTorch: the model returns no tensor")
         given = [each for each in self.inputs if each is not None]

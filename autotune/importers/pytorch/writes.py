@@ -167,6 +167,21 @@ def _fills_its_memory(tensor: Any) -> bool:
     return elements == tensor.numel() and all(step for step, extent in steps if extent > 1)
 
 
+def stride_of(node: Any) -> tuple[int, ...] | None:
+    """Return the strides of a result, as torch has them; None where it is contiguous.
+
+    What has several elements in one place, as after `expand`, is contiguous too, as a copy is.
+    """
+    made = node.meta["val"]
+    stride = tuple(map(int, made.stride()))
+    reach = 0
+    for step, extent in sorted(zip(stride, map(int, made.shape), strict=True)):
+        if extent > 1 and step <= reach:
+            return None
+        reach += step * (extent - 1)
+    return None if made.is_contiguous() else stride
+
+
 def memory_of(tensor: Any) -> int:
     """Return what tells the memory of a tensor, also of a traced one, from that of others."""
     return int(tensor.untyped_storage()._cdata)
