@@ -14,6 +14,9 @@ from autotune.graph import Array, Constant, Operator, Value, apply, ops
 
 # Every element is compared with all others of its axis.
 MOST = 4096
+# Where several rows are written to an axis all its places are compared with all their indices,
+# unless a kernel stores the rows alone, which shows only later.
+_MOST_COMPARED = 2**28
 
 
 def first_along(
@@ -134,6 +137,11 @@ _REDUCTIONS = {
 REDUCTIONS = ("none", *_REDUCTIONS)
 
 
+def neutral(reduction: str, dtype: str) -> Array:
+    """Return what changes nothing when it is combined with a number."""
+    return _REDUCTIONS[reduction].neutral(dtype)
+
+
 def written_along(
     x: Value,
     index: Value,
@@ -171,7 +179,12 @@ def written_along(
     places = run(ops.Cast("int32"), index)
     if reduction == "none":
         if count > 1:
-            _check(math.prod(x.shape[axis : axis + axes]), origin)
+            compared = math.prod(x.shape[axis : axis + axes]) * places.type.size
+            if compared > _MOST_COMPARED:
+                raise GraphError(
+                    f"{origin}: at most {_MOST_COMPARED} places times indices of what is written "
+                    f"are compared, got {compared}"
+                )
             places = _last_of_equals(places, axis, origin)
         return run(ops.Write(axis, axes), x, places, updates)
     for each in (x, index):

@@ -121,3 +121,22 @@ def test_a_row_outside_a_cache_is_not_written():
         want[:, 2:3] = y[:, :1] * 2
         fast(x, y, torch.tensor([11]))
     torch.testing.assert_close(x, want)
+
+
+def pages(x, page, at, y):
+    x[page, at] = y + 1
+    return x.amax(1)
+
+
+@pytest.mark.parametrize("is_read_later", [False, True])
+def test_several_rows_are_written_to_axes_of_any_length(is_read_later, networks):  # noqa: F811
+    def function(x, page, at, y):
+        old = x * 2 if is_read_later else None
+        return pages(x, page, at, y), old
+
+    page, at = torch.tensor([299, 0, 7, 7]), torch.tensor([15, 0, 3, 3])
+    compared(function, torch.randn(300, 16, 4), page, at, torch.randn(4, 4))
+    (network,) = networks
+    steps = [each.function for each in network.network.plan.steps]
+    writing = [each for each in steps if any("write" in n.op.name for n in each.graph.nodes)]
+    assert all(each.stores_updates for each in writing)

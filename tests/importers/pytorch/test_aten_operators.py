@@ -547,10 +547,15 @@ def test_masks_of_several_batches_and_of_none_are_those_of_torch():
     check(lambda q, m: attend(q, q, q, m > 0), t(3, 5, 4), t(5))
 
 
-@pytest.mark.parametrize("reduction", ["sum", "prod", "amax", "amin"])
+@pytest.mark.parametrize("reduction", ["sum", "prod", "amax", "amin", "mean"])
 def test_what_is_written_at_indices_is_combined_as_torch_does(reduction):
     places = torch.tensor([[0, 2, 2, 1], [1, 1, 1, 1]])
-    check(lambda x, i, y: x.scatter_reduce(1, i, y, reduction), t(2, 3), places, t(2, 4, seed=1))
+
+    def combined(x, i, y):
+        alone = x.scatter_reduce(1, i, y, reduction, include_self=False)
+        return x.scatter_reduce(1, i, y, reduction), alone
+
+    check(combined, t(2, 3), places, t(2, 4, seed=1))
 
 
 def test_regions_of_images_are_those_of_their_definition():
@@ -667,6 +672,7 @@ def _towards_zero(a, b):
 def test_bits_of_whole_numbers_are_combined():
     a, b = torch.arange(5), torch.tensor([3, -1, 7, 2, 0])
     check(lambda a, b: (a & b, a | b, a ^ b, ~a), a, b)
+    check(lambda a, b: (a << 2, b >> 1, b >> a, (b.to(torch.uint8) >> 4) & 15), a, b)
 
 
 def test_questions_of_floats_and_assignments_to_parts_are_those_of_torch():
@@ -692,11 +698,22 @@ def test_limits_that_cross_give_the_upper_one():
 # ---- order, places and grids that depend on the data
 
 
+def with_nan():
+    """Return rows of which one has something that is no number."""
+    x = t(3, 5)
+    x[1, 2] = float("nan")
+    return x
+
+
 ORDERS = Family({
     "sort": (lambda x: torch.sort(x, 1), t(5, 4, 3)),
     "sort descending": (lambda x: torch.sort(x, 0, descending=True), t(5, 4, 3)),
     "topk": (lambda x: torch.topk(x, 2, 0, largest=False), t(5, 4, 3)),
     "argsort": (lambda x: torch.argsort(x, stable=True), t(5, 4, 3)),
+    "kthvalue": (lambda x: (*x.kthvalue(3, 0, True), *x.kthvalue(2)), t(5, 4, 3)),
+    "median": (lambda x: (*x.median(1), *x.median(0, True), x.median()), t(5, 4, 3)),
+    "median of whole numbers": (lambda x: x.median(1)[0], whole(9, 3, 4)),
+    "median of what is no number": (lambda x: (*x.median(1), x.median()), with_nan()),
 })  # fmt: skip
 
 
@@ -754,3 +771,28 @@ SAMPLINGS = Family({
 @pytest.mark.parametrize("name", SAMPLINGS.cases)
 def test_images_at_the_places_of_a_grid(name):
     SAMPLINGS.check(name, rtol=1e-6)
+
+
+BAGS = {
+    "bags of one size": (lambda w, i: F.embedding_bag(i, w, mode="sum"), whole(7, 3, 4)),
+    "their averages": (lambda w, i: F.embedding_bag(i, w), whole(7, 3, 4)),
+    "their largest": (lambda w, i: F.embedding_bag(i, w, mode="max"), whole(7, 3, 4)),
+    "with shares": (
+        lambda w, i, s: F.embedding_bag(i, w, mode="sum", per_sample_weights=s),
+        whole(7, 3, 4), t(3, 4, seed=2),
+    ),
+    "bags that the data say": (
+        lambda w, i, o: (F.embedding_bag(i, w, o, mode="sum"), F.embedding_bag(i, w, o)),
+        whole(7, 9), torch.tensor([0, 2, 2, 5]),
+    ),
+    "with an end": (
+        lambda w, i, o: F.embedding_bag(i, w, o, mode="sum", include_last_offset=True),
+        whole(7, 9), torch.tensor([0, 2, 9]),
+    ),
+}  # fmt: skip
+BAGS = Family({name: (function, t(7, 5), *own) for name, (function, *own) in BAGS.items()})
+
+
+@pytest.mark.parametrize("name", BAGS.cases)
+def test_bags_of_rows_are_those_of_torch(name):
+    BAGS.check(name)

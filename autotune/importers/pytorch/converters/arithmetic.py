@@ -268,6 +268,13 @@ for _names, _function in (
     converts(*_names)(partial(_of_truth, _function))
 
 
+for _names, _shift in (
+    (("__lshift__", "bitwise_left_shift"), ops.LeftShift),
+    (("__rshift__", "bitwise_right_shift"), ops.RightShift),
+):
+    converts(*_names)(partial(_plain, _shift))
+
+
 @converts("where")
 def where(call: Call, condition: Value, a: Operand, b: Operand) -> Value:
     """Choose by a condition."""

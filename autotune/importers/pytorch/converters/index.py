@@ -18,6 +18,63 @@ def embedding(call: Call, weight: Value, indices: Value, *_: object) -> Value:
     return _taken(call, weight, 0, indices)
 
 
+# One row for each bag and element: 0 where it is in another bag.
+_MOST_IN_BAGS = 2**20
+
+
+@converts("_embedding_bag", "_embedding_bag_forward_only")
+def embedding_bag(
+    call: Call, weight: Value, indices: Value, offsets: Value, scale_grad: bool = False,
+    mode: int = 0, sparse: bool = False, shares: Value | None = None, has_end: bool = False,
+    padding: int = -1,
+) -> list[Value | None]:  # fmt: skip
+    """Add up, average, or take the largest of, rows of a table for each bag of indices."""
+    if padding >= 0:
+        call.refuse("padding_idx", "None", padding)
+    bags, width = call.type.shape
+    rows = _taken(call, weight, 0, indices)
+    if shares is not None:
+        rows = call.apply(ops.Multiply(), rows, call.reshape(shares, (*shares.shape, 1)))
+    count = indices.type.size
+    each = count // bags
+    even = np.arange(bags + 1) * each
+    if (
+        each
+        and isinstance(offsets, Constant)
+        and (offsets.array == even[: offsets.shape[0]]).all()
+    ):
+        apart = call.reshape(call.slice(rows, 0, 0, bags * each), (bags, each, width))
+        if bags * each == count or has_end:
+            return [call.apply((ops.Sum, ops.Mean, ops.Max)[mode]((1,)), apart), None, None, None]
+    if mode == _LARGEST or count * bags > _MOST_IN_BAGS:
+        call.refuse(
+            "offsets", "those of bags of one size, which are known, or (unless the largest are "
+            f"taken) of at most {_MOST_IN_BAGS} bags times indices", f"{bags} times {count}"
+        )  # fmt: skip
+    begin = call.cast(call.slice(offsets, 0, 0, bags), "int32")
+    after = [call.slice(offsets, 0, 1, offsets.shape[0])] if offsets.shape[0] > 1 else []
+    if not has_end:
+        after.append(call.constant([count], offsets.dtype))
+    end = call.cast(call.concatenate(after, 0), "int32")
+    place = call.constant(np.arange(count)[None], "int32")
+    first, last = (call.reshape(edge, (bags, 1)) for edge in (begin, end))
+    inside = call.apply(
+        ops.LogicalAnd(), call.apply(ops.GreaterEqual(), place, first),
+        call.apply(ops.Less(), place, last),
+    )  # fmt: skip
+    chosen = call.cast(inside, rows.dtype)
+    result = call.apply(ops.Dense(), chosen, call.transpose(rows, (1, 0)))
+    if mode == _AVERAGE:
+        sizes = call.cast(call.apply(ops.Subtract(), last, first), rows.dtype)
+        least = call.apply(ops.Maximum(), sizes, call.constant(1, rows.dtype))
+        result = call.apply(ops.Divide(), result, least)
+    return [result, None, None, None]
+
+
+# Modes of bags; the other one, 0, is their sum.
+_AVERAGE, _LARGEST = 1, 2
+
+
 @converts("index_select")
 def index_select(call: Call, x: Value, dim: int, index: Value) -> Value:
     """Take slices along an axis."""

@@ -1,12 +1,12 @@
-"""Sorting, writing at indices of the data, and images at places that are data."""
+"""Sorting, ranks, writing at indices of the data, and images at places that are data."""
 
 from __future__ import annotations
 
-from autotune.graph import Value, ops
+from autotune.graph import Array, Value, ops
 from autotune.importers.deformed import DeformedConvolution
 from autotune.importers.grid import MODES, PADDINGS, GridSampler
 from autotune.importers.pytorch.call import Call, Operand, converts
-from autotune.importers.ranks import first_along, written_along
+from autotune.importers.ranks import first_along, neutral, written_along
 from autotune.importers.regions import RegionReader
 
 
@@ -39,6 +39,43 @@ def topk(
     return [values, call.cast(places, "int64")]
 
 
+@converts("kthvalue")
+def of_rank(call: Call, x: Value, k: int, dim: int = -1, keepdim: bool = False) -> list[Value]:
+    """Return the k-th least element along an axis, and where it is."""
+    values, places = topk(call, x, k, dim, False)
+    return _at(call, dim, k - 1, values, places)
+
+
+@converts("median.dim")
+def median(call: Call, x: Value, dim: int, keepdim: bool = False) -> list[Value]:
+    """Return the lower median along an axis, or what is no number there, and where it is."""
+    if not x.shape:
+        return sort(call, x)
+    count = x.shape[dim]
+    values, places = sort(call, x, dim)
+    middle = _at(call, dim, (count - 1) // 2, values, places)
+    if "float" not in x.dtype:
+        return middle
+    last = _at(call, dim, count - 1, values, places)
+    failed = call.apply(ops.IsNan(), last[0])
+    return [call.apply(ops.Where(), failed, *each) for each in zip(last, middle, strict=True)]
+
+
+@converts("median.default")
+def median_of_all(call: Call, x: Value) -> Value:
+    """Return the lower median of all elements; what is no number if there is one."""
+    return median(call, call.reshape(x, (x.type.size,)), 0)[0]
+
+
+def _at(call: Call, dim: int, index: int, *several: Value) -> list[Value]:
+    """Return one index of an axis, in the shape of the result."""
+    if not several[0].shape:
+        return list(several)
+    axis = dim % several[0].type.ndim
+    shape = call.type.shape
+    return [call.reshape(call.slice(each, axis, index, index + 1), shape) for each in several]
+
+
 @converts("scatter_add")
 def scatter_add(call: Call, x: Value, dim: int, index: Value, source: Value) -> Value:
     """Add elements to places along an axis."""
@@ -46,7 +83,7 @@ def scatter_add(call: Call, x: Value, dim: int, index: Value, source: Value) -> 
     return written_along(x, index, source, axis, "add", call.origin)
 
 
-_REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
+_REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "mean": "add"}
 
 
 @converts("scatter_reduce")
@@ -54,13 +91,29 @@ def scatter_reduce(
     call: Call, x: Value, dim: int, index: Value, source: Value, reduce: str,
     include_self: bool = True,
 ) -> Value:  # fmt: skip
-    """Combine elements with those at places along an axis."""
+    """Combine elements with those at places along an axis, or these alone where there are some."""
     if reduce not in _REDUCTIONS:
         call.refuse("reduce", f"one of {', '.join(_REDUCTIONS)}", reduce)
-    if not include_self:
-        call.refuse("include_self", "True", include_self)
-    axis = dim % x.type.ndim
-    return written_along(x, index, source, axis, _REDUCTIONS[reduce], call.origin)
+    axis, how = dim % x.type.ndim, _REDUCTIONS[reduce]
+
+    def combined(data: Value, updates: Value, kind: str) -> Value:
+        return written_along(data, index, updates, axis, kind, call.origin)
+
+    def full(number: float | Array, like: Value, dtype: str) -> Value:
+        return call.expand(call.constant(number, dtype), like.shape)
+
+    if include_self and reduce != "mean":
+        return combined(x, source, how)
+    own = x if include_self else full(neutral(how, x.dtype), x, x.dtype)
+    result = combined(own, source, how)
+    first = full(int(include_self), x, "int32")
+    count = combined(first, full(1, source, "int32"), "add")
+    some = call.apply(ops.Greater(), count, full(0, x, "int32"))
+    if reduce == "mean":
+        divisor = call.apply(ops.Maximum(), count, full(1, x, "int32"))
+        op = ops.Divide if "float" in x.dtype else ops.FloorDivide
+        result = call.binary(op, result, divisor, x.dtype)
+    return call.apply(ops.Where(), some, result, x)
 
 
 @converts("torchvision.roi_align")
