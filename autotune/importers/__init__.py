@@ -5,6 +5,7 @@ from autotune.importers.onnx import from_onnx
 from autotune.importers.pytorch import (
     Call,
     Division,
+    IdleError,
     Output,
     Part,
     TorchProgram,
@@ -25,8 +26,8 @@ from autotune.importers.pytorch import (
 )
 
 __all__ = [
-    "Call", "Division", "ImportedNetwork", "Output", "Part", "TorchProgram", "View", "Write",
-    "exported", "from_onnx", "from_pytorch", "has_turn", "listed", "memory_of", "nodes_that_count",
-    "read_or_divide", "read_program", "reasons", "with_inputs", "writes_of",
+    "Call", "Division", "IdleError", "ImportedNetwork", "Output", "Part", "TorchProgram", "View",
+    "Write", "exported", "from_onnx", "from_pytorch", "has_turn", "listed", "memory_of",
+    "nodes_that_count", "read_or_divide", "read_program", "reasons", "with_inputs", "writes_of",
     "written_inputs",
 ]  # fmt: skip

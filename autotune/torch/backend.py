@@ -12,6 +12,7 @@ from typing import Any
 from autotune.errors import AutotuneError, GraphError, KernelError
 from autotune.importers import (
     Division,
+    IdleError,
     exported,
     read_or_divide,
     with_inputs,
@@ -128,6 +129,9 @@ class Specialised:
             try:
                 self._check_numbers()
                 made = _Network(self._graph_module, self._how, args, key)
+            except IdleError:  # of which nobody needs to know
+                self._leave(key)
+                return None
             except AutotuneError as error:
                 self._refuse(key, str(error))
                 return None
@@ -152,6 +156,10 @@ class Specialised:
     def _refuse(self, key: _Key, reason: str) -> None:
         """Leave a graph with such arguments to torch, and say why."""
         logger.warning("torch.compile(backend='autotune'): torch runs a graph: %s", reason)
+        self._leave(key)
+
+    def _leave(self, key: _Key) -> None:
+        """Leave a graph with such arguments to torch."""
         self._refused.append(key.of_any_number() if self._numbers else key)
 
     def _check_numbers(self) -> None:

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from autotune.errors import GraphError, KernelError
+from autotune.errors import KernelError
 from autotune.graph import Constant, Graph, Value, Variable
-from autotune.importers import Output, TorchProgram, View, written_inputs
+from autotune.importers import IdleError, Output, TorchProgram, View, written_inputs
 from autotune.network import CompiledNetwork, InstanceMemory, NetworkInstance
 from autotune.runtime.arrays.array import NDArray, array
 from autotune.runtime.arrays.memory import Block
@@ -363,9 +363,9 @@ def computed_part(program: TorchProgram) -> Graph:
     """Return the graph of the outputs that are computed.
 
     Raises:
-        GraphError: none is.
+        IdleError: none is.
     """
     outputs = computed(program)
     if not outputs:
-        raise GraphError("PyTorch: the program computes nothing")
+        raise IdleError("PyTorch: the program computes nothing")
     return Graph(program.graph.inputs, outputs)

@@ -426,3 +426,18 @@ def test_an_output_that_nothing_computes_here_is_a_missing_operator(caplog):
     assert "torch runs a graph" in caplog.text
     for each, expected in zip(found, model(x), strict=True):
         same(each, expected)
+
+
+def test_graphs_that_compute_nothing_are_left_to_torch_without_a_word(caplog):
+    model, x = Small().eval(), torch.randn(12)
+
+    def broken(x):
+        y = x.view(2, -1)
+        torch._dynamo.graph_break()
+        return model(y), y[:0] * 2
+
+    with torch.no_grad(), caplog.at_level(logging.WARNING, "autotune"):
+        for got, want in zip(by_dynamo(broken)(x), broken(x), strict=True):
+            same(got, want)
+        assert by_dynamo(nn.Linear(6, 4))(torch.empty(0, 6)).shape == (0, 4)
+    assert not caplog.records

@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from autotune.importers import from_pytorch  # noqa: E402
+from autotune.torch import backend  # noqa: E402
 from tests.torch.test_compile import by_dynamo, fresh, same  # noqa: E402, F401
 
 nn = torch.nn
@@ -76,3 +77,28 @@ def test_attention_by_one_operator_is_imported():
     found = from_pytorch(traced, tuple(inputs)).graph.run(*[each.numpy() for each in inputs])
     for got, wanted in zip(found, want, strict=True):
         np.testing.assert_allclose(got, wanted.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_recurrent_layers_are_compiled_where_dynamo_is_told_to_hand_them_over(caplog):
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cells, self.last = nn.LSTM(4, 4, batch_first=True), nn.Linear(4, 2)
+
+        def forward(self, x):
+            y, (hidden, _) = self.cells(x)
+            return self.last(y), hidden
+
+    model, x, graphs = Recurrent().eval(), torch.randn(1, 2, 4), []
+
+    def kept(graph, inputs, **options):
+        graphs.append(graph)
+        return backend(graph, inputs, **options)
+
+    with torch.no_grad(), caplog.at_level(logging.WARNING, "autotune"):
+        with torch._dynamo.config.patch(allow_rnn=True):
+            found = torch.compile(model, backend=kept)(x)
+        for got, want in zip(found, model(x), strict=True):
+            same(got, want)
+    assert not caplog.records
+    assert len(graphs) == 1

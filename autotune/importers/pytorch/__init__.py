@@ -9,6 +9,7 @@ from autotune.importers.pytorch.division import (
     reasons,
 )
 from autotune.importers.pytorch.importer import (
+    IdleError,
     Output,
     TorchProgram,
     from_pytorch,
@@ -27,7 +28,7 @@ from autotune.importers.pytorch.writes import (
 )
 
 __all__ = [
-    "Call", "Division", "Output", "Part", "TorchProgram", "View", "Write", "exported",
-    "from_pytorch", "has_turn", "listed", "memory_of", "nodes_that_count", "read_or_divide",
-    "read_program", "reasons", "with_inputs", "writes_of", "written_inputs",
+    "Call", "Division", "IdleError", "Output", "Part", "TorchProgram", "View", "Write",
+    "exported", "from_pytorch", "has_turn", "listed", "memory_of", "nodes_that_count",
+    "read_or_divide", "read_program", "reasons", "with_inputs", "writes_of", "written_inputs",
 ]  # fmt: skip

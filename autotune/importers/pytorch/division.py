@@ -22,7 +22,7 @@ from typing import Any
 from autotune.errors import GraphError
 from autotune.graph import Constant, Graph, Variable
 from autotune.importers.pytorch.complex_numbers import entering, has_complex
-from autotune.importers.pytorch.importer import Output, Reader, TorchProgram
+from autotune.importers.pytorch.importer import IdleError, Output, Reader, TorchProgram
 from autotune.importers.pytorch.nodes import has_turn
 from autotune.importers.pytorch.survey import Survey
 from autotune.importers.pytorch.tensors import is_empty
@@ -169,6 +169,8 @@ class _Divider:
         escaped = self._escaped()
         parts = tuple(each.finished(wanted, escaped) for each in drafts)
         if not parts:
+            if not any(made.numel() for each in self.left for made in _tensors_of(each)):
+                raise IdleError("PyTorch: the program computes nothing")
             raise GraphError(f"no part of it is compiled: {reasons(self.left)}")
         writes = tuple(writes_of(self.program))
         return Division(self.program, parts, self.left, self.tensors, writes, self._views(writes))

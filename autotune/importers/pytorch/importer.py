@@ -29,6 +29,10 @@ from autotune.utils.check import Check
 _PARAMETER, _BUFFER, _CONSTANT, _INPUT = "PARAMETER", "BUFFER", "CONSTANT_TENSOR", "USER_INPUT"
 
 
+class IdleError(GraphError):
+    """A program computes no tensor, so that no network is missed."""
+
+
 @dataclass(frozen=True)
 class TorchProgram:
     """A program of torch, as a graph and as what is around it.
@@ -264,7 +268,7 @@ class Reader:
                 Output(len(outputs) - 1, None, alias, stride=stride_of(node), within=within)
             )
         if not outputs:
-            raise GraphError("PyTorch: the model returns no tensor")
+            raise IdleError("PyTorch: the model returns no tensor")
         given = [each for each in self.inputs if each is not None]
         graph = Graph((*given, *self.params), tuple(outputs))
         return TorchProgram(
