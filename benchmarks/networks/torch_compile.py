@@ -9,8 +9,9 @@ a CUDA graph, of images in both layouts, and Inductor in the modes that use CUDA
 seconds from one call to the next of many calls in a row, measured by events, in turns. Parameters
 are drawn; TF32 is off; cuDNN chooses by measuring. Errors are norms of differences to the model in
 float64. Names are those of torchvision and timm, which must be installed for them; ``t5``
-(T5-small, encoder and decoder) and ``llama`` (four blocks, grouped queries), of transformers; and
-``gpt2`` and ``bert``, which are here.
+(T5-small, encoder and decoder) and ``llama`` (four blocks, grouped queries), of transformers; of
+torch alone are ``gpt2``, ``bert``, ``encoder`` (`nn.TransformerEncoder`) and ``rotary`` (four
+blocks whose positions turn complex numbers).
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ from functools import partial
 from typing import Any
 
 from autotune.torch import backend
+from benchmarks.networks.torch_models import encoder, rotary
 from benchmarks.rivals import set_up
 from benchmarks.turns import alone, in_turns, in_words
 
 # Calls in one sample.
 _CALLS = 20
 _SIZES = {"inception_v3": 299}
+_WRITTEN = {"encoder": encoder, "rotary": rotary}
 _MODES = ("reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
@@ -126,6 +129,8 @@ def model_of(torch: Any, name: str, seed: int) -> tuple[Any, Any]:
     torch.manual_seed(seed)
     if name in ("gpt2", "bert"):
         model, data = transformer(torch, name)
+    elif name in _WRITTEN:
+        model, data = _WRITTEN[name](torch)
     elif name in ("t5", "llama"):
         model, data = of_transformers(torch, name)
     else:
