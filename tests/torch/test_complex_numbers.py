@@ -74,6 +74,13 @@ def test_complex_results_are_torchs(caplog):
     compiled_alike(function, caplog, [x, y])
 
 
+def test_parts_of_a_complex_input_are_results(caplog):
+    def function(z, x):
+        return torch.view_as_real(z), z.imag, x.exp() * z.abs()
+
+    compiled_alike(function, caplog, [angles(3, 2), torch.randn(3, 2)])
+
+
 def test_what_torch_computes_of_complex_numbers_is_read_by_networks():
     class Mixed(nn.Module):
         def __init__(self):
