@@ -164,11 +164,16 @@ class Launch:
 
 @dataclass(frozen=True)
 class KernelCall:
-    """One entry of the source called with arguments and workspaces, by name and in order."""
+    """One entry of the source called with arguments and workspaces, by name and in order.
+
+    Attributes:
+        omitted: what of the launch its author left out and is 1: ``"grid"``, ``"block"``.
+    """
 
     entry: str
     args: tuple[str, ...]
     launch: Launch = field(default_factory=Launch)
+    omitted: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True)

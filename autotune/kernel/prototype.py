@@ -23,6 +23,7 @@ _KNOB_LINES = re.compile(r"(?:#define [^\n{*\\]*\n)*")
 _UNDEFINE = re.compile(r"^[ \t]*#[ \t]*undef[ \t]+(\w+)", re.MULTILINE)
 _TYPEDEF = re.compile(r"\btypedef\s+([\w\s*]+?)\s*\b(\w+)\s*;")
 _USING = re.compile(r"\busing\s+(\w+)\s*=\s*([\w\s*:]+?)\s*;")
+_NAMES = re.compile(r"[A-Za-z_]\w*")
 _WORDS = re.compile(r"[A-Za-z_]\w*|::|[^\s\w]|\w+")
 _QUALIFIERS = frozenset({
     "const", "volatile", "restrict", "__restrict", "__restrict__", "register", "struct",
@@ -124,6 +125,26 @@ def _body_starts(text: str, entry: str) -> tuple[int, ...]:
     return tuple(end + len(brace) for _, end, brace in _definitions(blank, entry))
 
 
+def words_used(source: str, entry: str) -> set[str]:
+    """Return the words in the body of a function, and in all functions and macros that it uses."""
+    text = _plain(source, ())
+    meanings: dict[str, list[str]] = {}
+    for found in _DEFINE.finditer(text):
+        meanings.setdefault(found[1], []).append(found[3])
+    known: set[str] = set()
+    waiting = {entry}
+    while waiting:
+        name = waiting.pop()
+        known.add(name)
+        bodies = [
+            text[end : _find_closing(text, end + len(brace), "{}")]
+            for _, end, brace in _definitions(text, name)
+        ]
+        for part in (*bodies, *meanings.get(name, ())):
+            waiting.update(set(_NAMES.findall(part)) - known)
+    return known
+
+
 def _plain(source: str, flags: Sequence[str]) -> str:
     """Return a source without comments and texts, and with the macros of the flags."""
     defined = "".join(
@@ -160,11 +181,11 @@ def _definitions(text: str, entry: str) -> Iterator[tuple[str, int, str]]:
             yield text[found.end() : end - 1], end, brace[0]
 
 
-def _find_closing(text: str, start: int) -> int:
+def _find_closing(text: str, start: int, pair: str = "()") -> int:
     """Return the place behind the parenthesis that closes one opened before ``start``, or 0."""
     depth = 1
-    for found in re.compile(r"[()]").finditer(text, start):
-        depth += 1 if found[0] == "(" else -1
+    for found in re.compile(f"[{pair}]").finditer(text, start):
+        depth += 1 if found[0] == pair[0] else -1
         if not depth:
             return found.end()
     return 0

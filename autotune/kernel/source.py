@@ -26,9 +26,10 @@ from autotune.kernel.kernel import (
     Workspace,
 )
 from autotune.kernel.scalar import ScalarValue
+from autotune.kernel.thread_indices import check_launch_given
 from autotune.kernel.unroll import with_factors
 from autotune.target import Language
-from autotune.target.backends import LANGUAGES
+from autotune.target.backends import LANGUAGES, of_language
 from autotune.utils.check import Check
 
 # Processes that run kernels need not import it.
@@ -122,8 +123,8 @@ def workspace(
 def call(
     entry: str,
     args: Sequence[str],
-    grid: Extent = 1,
-    block: Extent = 1,
+    grid: Extent | None = None,
+    block: Extent | None = None,
     shared_bytes: int = 0,
     early: bool = False,
 ) -> KernelCall:
@@ -132,8 +133,9 @@ def call(
     Args:
         entry: name of the kernel in the source.
         args: names of its parameters, in order: of arguments and of workspaces.
-        grid: blocks, in one to three dimensions; 1 on a CPU.
-        block: threads of a block, in one to three dimensions; 1 on a CPU.
+        grid: blocks, in one to three dimensions. It may be left out, as may ``block``, for a
+            kernel that reads no index of its block (thread), of which one runs; and on a CPU.
+        block: threads of a block, in one to three dimensions.
         shared_bytes: of dynamic shared memory.
         early: programmatic dependent launch: whether it may start while the kernel before it
             still runs, see `Launch`; the first of a function may not.
@@ -149,9 +151,18 @@ def call(
     check.text("entry", entry, "gemm")
     names = check_items(check, "args", args, str, "a list of names of arguments")
     shared = check.whole("shared_bytes", shared_bytes, least=0)
-    blocks, threads = extent3(check, "grid", grid), extent3(check, "block", block)
-    launch = Launch(blocks, threads, shared, check.flag("early", early))
-    return KernelCall(entry, tuple(names), launch)
+    launch = Launch(
+        extent3(check, "grid", 1 if grid is None else grid),
+        extent3(check, "block", 1 if block is None else block),
+        shared,
+        check.flag("early", early),
+    )
+    return KernelCall(entry, tuple(names), launch, _omitted(grid, block))
+
+
+def _omitted(grid: Extent | None, block: Extent | None) -> tuple[str, ...]:
+    """Return the names of the parts of a launch that were left out."""
+    return tuple([name for name, part in (("grid", grid), ("block", block)) if part is None])
 
 
 @dataclass(frozen=True)
@@ -166,7 +177,8 @@ class SourceKernel:
         args: what callers pass, in the order of the entry's parameters; see `arg`, `constant`.
         defines: knobs, which become ``#define`` lines at the beginning of the source, or variables
             of the Jinja2 template. In ``#pragma unroll NAME`` they count too; 0 removes it.
-        grid, block: launch shape in blocks and threads; a C function needs none.
+        grid, block: launch shape in blocks and threads. A C function needs none, nor does a
+            kernel for a single block (thread), which reads no index of it.
         shared_bytes: dynamic shared memory in bytes.
         reference: a function of numpy arrays, by which candidates are verified. It takes the
             arguments that the kernel reads, in order (numbers as numpy scalars), and returns those
@@ -181,8 +193,8 @@ class SourceKernel:
     source: str | PathLike[str] | jinja2.Template
     args: Sequence[Argument]
     defines: Mapping[str, Define] = field(default_factory=dict)
-    grid: Extent = 1
-    block: Extent = 1
+    grid: Extent | None = None
+    block: Extent | None = None
     shared_bytes: int = 0
     reference: Reference | None = None
     calls: Sequence[KernelCall] = ()
@@ -274,7 +286,8 @@ class SourceKernel:
         """Render for a target that takes ``language``.
 
         Raises:
-            KernelError: the source is written for the other language, or is ill-formed.
+            KernelError: the source is written for the other language, or is ill-formed, or it
+                reads an index of its block or thread and the launch does not say how many.
         """
         if self.language not in (None, language):
             raise KernelError(
@@ -289,10 +302,14 @@ class SourceKernel:
             )
         check = Check(KernelError, f"kernel {self.name!r}")
         calls = tuple(self.calls) or (self._call(check),)
+        source = self._text(check)
+        if of_language(language).cxx:  # a C function is called once, whatever its launch
+            for one in calls:
+                check_launch_given(self.name, source, one)
         return Kernel(
             name=self.name,
             language=language,
-            source=self._text(check),
+            source=source,
             args=tuple(self.args),
             calls=calls,
             workspace=tuple(self.workspace),
@@ -303,8 +320,10 @@ class SourceKernel:
         """Return the only call of a function that has one kernel."""
         names = tuple([a.name for a in self.args if not isinstance(a, Constant)])
         shared = check.whole("shared_bytes", self.shared_bytes, least=0)
-        grid, block = extent3(check, "grid", self.grid, 1), extent3(check, "block", self.block, 1)
-        return KernelCall(self.name, names, Launch(grid, block, shared))
+        grid = extent3(check, "grid", 1 if self.grid is None else self.grid, 1)
+        block = extent3(check, "block", 1 if self.block is None else self.block, 1)
+        launch = Launch(grid, block, shared)
+        return KernelCall(self.name, names, launch, _omitted(self.grid, self.block))
 
 
 def _looks_like_path(text: str) -> bool:

@@ -1,4 +1,5 @@
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -58,13 +59,13 @@ def test_a_name_given_names_the_function():
 )
 def test_a_launch_over_a_limit_is_refused_before_compiling(options, message, monkeypatch):
     monkeypatch.setattr(sys.modules["autotune.driver.build"], "compile_kernel", pytest.fail)
-    kernel = SourceKernel("twice", CUDA.source, CUDA.args, **options)
+    kernel = replace(CUDA, **options)
     with pytest.raises(InstantiationError, match=f"'twice' for cuda .*{message}"):
         driver.build(kernel, target="cuda -arch=sm_80")
 
 
 def test_shared_memory_that_another_device_has_is_refused_with_how_to_name_it():
-    kernel = SourceKernel("twice", CUDA.source, CUDA.args, shared_bytes=100 << 10)
+    kernel = replace(CUDA, shared_bytes=100 << 10)
     with pytest.raises(InstantiationError, match="'cuda -emulate -arch=sm_90' emulates"):
         driver.build(kernel, target="cuda -emulate")
     driver.build(kernel, target="cuda -emulate -arch=sm_90")
