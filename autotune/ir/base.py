@@ -26,6 +26,7 @@ from autotune.ir.dtype import (
     promote,
     with_lanes,
 )
+from autotune.ir.foreign_calls import no_abs, no_float, no_power, numpy_of_expressions
 
 ExprLike = Union["Operand", int, float]
 
@@ -41,8 +42,8 @@ class Operand:
     """The Python operators: what an expression and an iteration variable have in common."""
 
     __slots__ = ()
-    # A numpy scalar on the left leaves the operator to us.
-    __array_ufunc__: ClassVar[None] = None
+    __array_ufunc__ = numpy_of_expressions
+    __abs__, __pow__ = no_abs, no_power
 
     def __add__(self, other: ExprLike) -> Expr:
         return OPERATORS["+"].of(self, other)
@@ -138,6 +139,7 @@ class Expr(Node, Operand):
 
     __slots__ = ("dtype",)
     dtype: str
+    __float__ = no_float
 
     def __bool__(self) -> bool:
         raise ExpressionError(

@@ -19,6 +19,7 @@ from autotune.ir import (
     as_expr,
     is_int,
 )
+from autotune.ir.foreign_calls import numpy_of_tensors
 from autotune.te.location import user_line
 
 Extent = int | Expr
@@ -57,8 +58,7 @@ class Tensor:
     """
 
     __slots__ = ("dtype", "name", "op", "shape", "value_index")
-    # A numpy scalar on the left leaves the operator to us.
-    __array_ufunc__: ClassVar[None] = None
+    __array_ufunc__ = numpy_of_tensors
 
     def __init__(
         self, op: Operation, value_index: int, shape: Sequence[Extent], dtype: str, name: str

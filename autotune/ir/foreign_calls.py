@@ -1,0 +1,96 @@
+"""What functions of Python, math and numpy do with expressions: most are refused by name.
+
+They compute numbers, and an expression has none while a program is being built.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from autotune.errors import ExpressionError
+
+# Numpy calls them where one of its numbers stands on the left of an operator.
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
+    "divide": operator.truediv, "true_divide": operator.truediv,
+    "floor_divide": operator.floordiv, "remainder": operator.mod, "negative": operator.neg,
+    "less": operator.lt, "less_equal": operator.le, "greater": operator.gt,
+    "greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne,
+}  # fmt: skip
+# Functions of numpy that te names differently.
+_RENAMED = {
+    "maximum": "max", "minimum": "min", "fmax": "max", "fmin": "min", "absolute": "abs",
+    "fabs": "abs", "float_power": "power", "rint": "nearbyint", "arctan2": "atan2",
+    "logical_and": "all", "logical_or": "any", "matmul": "sum",
+    **{f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
+}  # fmt: skip
+
+
+def numpy_of_expressions(
+    one: object, ufunc: Any, method: str, *inputs: object, **options: object
+) -> Any:
+    """Apply an operator of numpy to expressions; this is their ``__array_ufunc__``.
+
+    Raises:
+        ExpressionError: it is not an operator, or an operand is an array.
+    """
+    advice = "write the sum with te.sum" if method == "reduce" else ""
+    return _apply(ufunc, method, inputs, advice or f"use te.{_renamed(ufunc)}")
+
+
+def numpy_of_tensors(
+    one: object, ufunc: Any, method: str, *inputs: object, **options: object
+) -> Any:
+    """Apply an operator of numpy to tensors; this is their ``__array_ufunc__``.
+
+    Raises:
+        ExpressionError: it is not an operator, or an operand is an array.
+    """
+    name = "matmul" if ufunc.__name__ == "matmul" else _renamed(ufunc)
+    name = {"max": "maximum", "min": "minimum"}.get(name, name)
+    return _apply(ufunc, method, inputs, f"for tensors use topi.{name}")
+
+
+def _renamed(ufunc: Any) -> str:
+    name: str = ufunc.__name__
+    return _RENAMED.get(name, name)
+
+
+def _apply(ufunc: Any, method: str, inputs: tuple[object, ...], advice: str) -> Any:
+    name, plain = ufunc.__name__, [_number(one) for one in inputs]
+    if name not in _OPERATORS or method != "__call__":
+        raise ExpressionError(f"numpy.{name} takes arrays, not what te computes; {advice}")
+    if any(type(one).__module__ == "numpy" for one in plain):
+        if name in ("equal", "not_equal"):  # lists of both are searched
+            return name == "not_equal"
+        raise ExpressionError(
+            f"numpy.{name}: an array is no operand of a tensor expression; make it a "
+            "te.placeholder, whose values are passed when the function is called"
+        )
+    return _OPERATORS[name](*plain)
+
+
+def _number(value: Any) -> Any:
+    """Return a number of numpy as Python's, and all else as it is."""
+    is_number = type(value).__module__ == "numpy" and value.ndim == 0
+    return value.item() if is_number else value
+
+
+def no_float(one: object) -> float:
+    """Refuse ``float(x)``, and functions of `math`, which call it."""
+    raise ExpressionError(
+        f"{one} has no value while the program is being built; use te.exp and others in place of "
+        "those of math, and astype('float32') in place of float()"
+    )
+
+
+def no_abs(one: object) -> NoReturn:
+    """Refuse ``abs(x)``."""
+    raise ExpressionError(f"abs({one}): use te.abs")
+
+
+def no_power(one: object, other: object) -> NoReturn:
+    """Refuse ``x ** y``, which does not say whether integers stay integers."""
+    raise ExpressionError(f"({one}) ** ({other}): use te.power, or a product such as x * x")

@@ -1,0 +1,51 @@
+"""Functions of Python, math and numpy that are called with expressions and tensors."""
+
+import math
+
+import numpy as np
+import pytest
+
+from autotune import te
+from autotune.errors import ExpressionError
+
+A = te.placeholder((4, 4), name="A")
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (np.exp, r"numpy.exp takes arrays, not what te computes; use te.exp"),
+        (np.abs, "use te.abs"),
+        (np.arctan, "use te.atan"),
+        (lambda x: np.maximum(x, 0), "use te.max"),
+        (np.sum, "write the sum with te.sum"),
+        (lambda x: np.ones(3) * x, "numpy.multiply: an array is no operand .* te.placeholder"),
+        (math.exp, r"A\[i, j\] has no value .* use te.exp and others"),
+        (abs, r"abs\(A\[i, j\]\): use te.abs"),
+        (lambda x: x**2, r"\*\* \(2\): use te.power"),
+    ],
+    ids="exp abs arctan maximum sum array math built_in power".split(),
+)
+def test_a_foreign_function_is_refused_with_the_name_of_that_of_te(function, message):
+    with pytest.raises(ExpressionError, match=message):
+        te.compute((4, 4), lambda i, j: function(A[i, j]), name="C")
+
+
+def test_what_is_named_instead_is_there():
+    from autotune.ir.foreign_calls import _RENAMED
+
+    assert [name for name in _RENAMED.values() if not hasattr(te, name)] == []
+
+
+def test_whole_tensors_are_told_of_topi():
+    with pytest.raises(ExpressionError, match="use topi.exp"):
+        np.exp(A)
+    with pytest.raises(ExpressionError, match="use topi.matmul"):
+        np.matmul(A, A)
+
+
+def test_numpys_operators_apply():
+    assert str(np.add(A[0, 0], 1)) == str(A[0, 0] + 1)
+    assert str(np.float32(2) < A[0, 0]) == str(2.0 < A[0, 0])
+    assert (np.float64(2) * A).shape == (4, 4)
+    assert [np.ones(2)[0], A].index(A) == 1
