@@ -12,7 +12,7 @@ from autotune.cli.modules import import_templates, module_option, parted
 from autotune.cli.tables import say
 from autotune.errors import RecordError
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
-from autotune.measure.final.recheck import Recheck, TimingConditions, recheck
+from autotune.measure.final.recheck import ALWAYS_SAME, Recheck, TimingConditions, recheck
 from autotune.measure.types import MeasureErrorNo, Pair
 from autotune.record import best_of_each, load_from_file
 from autotune.record.outdated import current_only
@@ -61,9 +61,9 @@ def verify(
     and skipped.
 
     The best of a task is the one that `apply_history_best` uses. A record is confirmed if its
-    time, measured in the same way, is equal within noise or 5%, and its result is correct; a
-    result without a reference is shown as unchecked. Both times are medians of timed batches; a
-    change beyond their spread is shown. Exits with status 1 if a record is slower, wrong, or can
+    time, measured in the same way, is equal within noise (the larger spread of the two) or 5%,
+    and its result is correct; a result without a reference is shown as unchecked. Both times are
+    medians of timed batches. Exits with status 1 if a record is slower, wrong, or can
     no longer be run, and with 2 if the command is misused.
     """
     files, logs = parted(paths)
@@ -142,11 +142,11 @@ def _line(one: Recheck) -> str:
 
 
 def _change(one: Recheck) -> str:
-    """Return in words the relative change of a time, and whether it is within noise, if known."""
-    if one.noise is None:
-        return f"{one.change:+.1%}"
-    within = "within" if abs(one.change) <= one.noise else "beyond"
-    return f"{one.change:+.1%}, {within} noise of {one.noise:.1%}"
+    """Return in words the relative change of a time, and what it was compared with."""
+    word = "within" if one.verdict == "confirmed" else "beyond"
+    if one.noise is None or one.noise <= ALWAYS_SAME:
+        return f"{one.change:+.1%}, {word} {ALWAYS_SAME:.0%}"
+    return f"{one.change:+.1%}, {word} noise of {one.noise:.1%}"
 
 
 def _total(checks: Sequence[Recheck]) -> str:

@@ -22,7 +22,7 @@ from autotune.measure import (
     MeasureResult,
     measure_option,
 )
-from autotune.measure.final.recheck import Recheck
+from autotune.measure.final.recheck import Recheck, verdict
 from autotune.record import encode
 from autotune.tuner import GridSearchTuner, callback
 from tests.measure import kernels  # noqa: F401 - registers the templates
@@ -89,10 +89,10 @@ def test_a_record_that_tuning_wrote_is_measured_again(tmp_path):
     log.write_text(json.dumps(row) + "\n")
     result = verify(log)
     assert result.exit_code == 0
-    assert result.output.startswith("faster    1000000.000 us then ")
-    assert "answer checked     softmax.cpu (64, 100) #0" in result.output
     # On a busy host the noise may be more than all of it.
-    assert re.search(r" -(9\d\.\d|100\.0)%, (beyond|within) noise of ", result.output)
+    assert re.match(r"(faster|confirmed) +1000000.000 us then ", result.output)
+    assert "answer checked     softmax.cpu (64, 100) #0" in result.output
+    assert re.search(r" -(9\d\.\d|100\.0)%, (beyond|within) (5%|noise of )", result.output)
     assert result.output.endswith("\n1 of 1 records hold, 1 of them with a checked answer\n")
 
 
@@ -201,17 +201,19 @@ def test_how_to_build_and_run_is_passed_on(verified, monkeypatch):
     assert "runs on the CPU, which is device 0; got device 1" in refused.output
 
 
-def test_a_change_is_set_against_the_noise():
+def change_in_words(now, noise=None):
     inp, before = pair(SCALE, 0, 1e-3, noise_floor=0.02)
-    assert command._change(Recheck(inp, before, pair(SCALE, 0, 1.01e-3)[1], "confirmed")) == (
-        "+1.0%, within noise of 2.0%"
-    )
-    unknown = pair(SCALE, 0, 1e-3)[1], pair(SCALE, 0, 1.01e-3)[1]
-    assert command._change(Recheck(inp, *unknown, "confirmed")) == "+1.0%"
-    noisy = pair(SCALE, 0, 1.2e-3, noise_floor=0.1)[1]
-    assert (
-        command._change(Recheck(inp, before, noisy, "slower")) == "+20.0%, beyond noise of 10.0%"
-    )
+    after = pair(SCALE, 0, now, **({} if noise is None else {"noise_floor": noise}))[1]
+    one = Recheck(inp, before, after, verdict(before, after))
+    return one.verdict, command._change(one)
+
+
+def test_a_change_is_set_against_what_the_verdict_goes_by():
+    assert change_in_words(1.01e-3) == ("confirmed", "+1.0%, within 5%")
+    assert change_in_words(1.2e-3) == ("slower", "+20.0%, beyond 5%")
+    assert change_in_words(1.2e-3, 0.1) == ("slower", "+20.0%, beyond noise of 10.0%")
+    assert change_in_words(1.2e-3, 0.3) == ("confirmed", "+20.0%, within noise of 30.0%")
+    assert change_in_words(0.5e-3, 0.1) == ("faster", "-50.0%, beyond noise of 10.0%")
 
 
 def test_a_failure_without_a_word_is_named_by_its_kind():

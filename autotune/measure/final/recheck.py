@@ -20,7 +20,7 @@ Verdict = Literal["confirmed", "faster", "slower", "wrong", "failed"]
 
 # A new time within this part of the recorded one confirms it, whatever the intervals say: between
 # two runs of a program clocks and the state of the machine change more than within one.
-_ALWAYS_SAME = 0.05
+ALWAYS_SAME = 0.05
 
 
 class TimingArguments(TypedDict):
@@ -89,7 +89,7 @@ class Recheck:
     @property
     def noise(self) -> float | None:
         """The larger spread of the two measurements, relative to their times, if one is known."""
-        return max(filter(None, (self.recorded.spread, self.measured.spread)), default=None)
+        return _noise(self.recorded, self.measured)
 
     @property
     def holds(self) -> bool:
@@ -166,9 +166,14 @@ def verdict(recorded: MeasureResult, measured: MeasureResult) -> Verdict:
     before = recorded.seconds
     # A record without a time that something may have taken cannot hold.
     ratio = measured.seconds / before if 0 < before < math.inf else math.inf
-    if abs(ratio - 1) <= _ALWAYS_SAME or _overlap(recorded, measured):
+    same = max(ALWAYS_SAME, _noise(recorded, measured) or 0)
+    if abs(ratio - 1) <= same or _overlap(recorded, measured):
         return "confirmed"
     return "slower" if ratio > 1 else "faster"
+
+
+def _noise(recorded: MeasureResult, measured: MeasureResult) -> float | None:
+    return max(filter(None, (recorded.spread, measured.spread)), default=None)
 
 
 def _overlap(a: MeasureResult, b: MeasureResult) -> bool:
@@ -186,5 +191,5 @@ def _interval(result: MeasureResult) -> tuple[float, float] | None:
     if not interval:
         return None
     low, high = interval
-    near = low * (1 - _ALWAYS_SAME) <= result.seconds <= high * (1 + _ALWAYS_SAME)
+    near = low * (1 - ALWAYS_SAME) <= result.seconds <= high * (1 + ALWAYS_SAME)
     return (low, high) if near else None

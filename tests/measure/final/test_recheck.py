@@ -9,8 +9,8 @@ from autotune.runtime.device import Device
 from tests.measure import kernels  # noqa: F401 - registers the templates
 
 
-def result(*costs, error_no=0, ci95=None):
-    return MeasureResult(costs, error_no, 0.1, 1.0, "", {"ci95": ci95} if ci95 else {})
+def result(*costs, error_no=0, **evidence):
+    return MeasureResult(costs, error_no, 0.1, 1.0, "", evidence)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,8 @@ def result(*costs, error_no=0, ci95=None):
         (result(0.0), result(0.8), "slower"),
         (result(1.0, ci95=[0.9, 1.1]), result(1.2, ci95=[1.05, 1.3]), "confirmed"),
         (result(1.0, ci95=[0.99, 1.01]), result(1.2, ci95=[1.19, 1.21]), "slower"),
+        (result(1.0, noise_floor=0.3), result(1.2, ci95=[1.19, 1.21]), "confirmed"),
+        (result(1.0), result(0.8, noise_floor=0.3), "confirmed"),
         (result(9.0, ci95=[0.9, 1.1]), result(1.0, ci95=[0.9, 1.1]), "faster"),
         (result(1.0), result(error_no=5), "wrong"),
         (result(1.0), result(error_no=7), "failed"),
