@@ -147,7 +147,7 @@ class ConfigEntity:
         if isinstance(candidate, ConfigEntity):
             return candidate
         raise SpaceError(
-            f"expected a point of a template's space, such as task.config_space.get(0), got "
+            f"expected a point of a template's space, such as task.default(), got "
             f"{shown(candidate)}"
         )
 

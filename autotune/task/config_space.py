@@ -21,6 +21,9 @@ from autotune.task.knobs import Knobs, check_knob
 from autotune.task.membership import check_filters, recorded_digits
 from autotune.utils.check import Check, shown
 
+# Indices among which the first valid point is looked for.
+_LOOKED_AT = 2**14
+
 
 class ConfigSpace(Knobs):
     """A product of knobs, less what filters reject; never enumerated.
@@ -169,9 +172,23 @@ class ConfigSpace(Knobs):
                 f"Index out of range: size {points.radix.total}, got index {index}"
             )
         if not points.accepts_index(index):
-            raise SpaceIndexError(f"Index does not correspond to a valid config: {index}")
+            raise SpaceIndexError(
+                f"Index does not correspond to a valid config: {index}; a filter rejects it, draw "
+                "valid ones with config_space.sample_ints(1)"
+            )
         entities = self._entities_at(points.radix.digits_of(int(index)))
         return ConfigEntity(int(index), self.code_hash, entities, space=self)
+
+    def first_valid(self) -> ConfigEntity:
+        """Return the valid point of the least index, or another if that is large.
+
+        Raises:
+            SpaceError: there is none.
+        """
+        index = self.get_next_index(-1, end=min(_LOOKED_AT, self.range_length))
+        if index is not None:
+            return self.get(index)
+        return self.get(self.sample_ints(1, np.random.default_rng(0))[0])
 
     def point(self, digits: Sequence[int]) -> ConfigEntity | None:
         """Return the configuration with these values of the knobs; None if a filter rejects it.

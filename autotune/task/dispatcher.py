@@ -289,7 +289,7 @@ class FallbackContext(DispatchContext):
 def check_config(owner: str, name: str, config: object) -> None:
     """Check that a value is a configuration before it is passed to a template."""
     if not isinstance(config, (ConfigEntity, ConfigSpace, PointRun, FallbackConfigEntity)):
-        expected = "a configuration, such as config_space.get(0) gives"
+        expected = "a configuration, such as task.default()"
         Check(TemplateError, owner).refuse(name, expected, config)
 
 

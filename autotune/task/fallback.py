@@ -35,15 +35,18 @@ class FallbackConfigEntity(Knobs):
     """The first entity of every knob, unless the template sets another.
 
     A knob that was set before it is defined keeps its value. A template that neither asks
-    `is_fallback` nor sets a knob leaves the choice to an estimate, where there is one.
+    `is_fallback` nor sets a knob leaves the choice to an estimate, where there is one, else to its
+    filters: the first point that they accept.
 
     Attributes:
-        decided: whether the values are those of the template, or of an estimate already.
+        decided: whether the values are those of the template, or were chosen already.
+        has_constraints: whether the template has filters.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.decided = False
+        self.has_constraints = False
         self.space_map: dict[str, TransformSpace] = {}
         self._entity_map: dict[str, Entity] = {}
 
@@ -77,7 +80,8 @@ class FallbackConfigEntity(Knobs):
         return [Axis(knob, i) for i in range(knob.num_output)]
 
     def multi_filter(self, filter: Predicate) -> None:
-        """Do nothing: a fallback chooses no point by search."""
+        """Note that there is one: the values that it accepts are chosen from the space."""
+        self.has_constraints = True
 
     def fallback_split(self, name: str, constraints: Sequence[int]) -> None:
         """Choose tiles by their largest sizes.

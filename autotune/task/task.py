@@ -194,8 +194,8 @@ class Task:
     def _outcome(self, config: object) -> Outcome:
         if not isinstance(config, (ConfigEntity, Knobs)):
             raise SpaceError(
-                f"task {self.name!r}: expected a configuration, such as "
-                f"task.config_space.get(0), got {config!r}"
+                f"task {self.name!r}: expected a configuration, such as task.default(), got "
+                f"{config!r}"
             )
         with self._on_target():
             outcome = Call(self.func, self.args, self.config_space).outcome(config)

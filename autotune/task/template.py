@@ -6,7 +6,7 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, TypeVar, overload
@@ -20,6 +20,7 @@ from autotune.task.config_space import ConfigSpace
 from autotune.task.dispatcher import ApplyConfig, Config, DispatchContext
 from autotune.task.errors import WorkloadError
 from autotune.task.fallback import FallbackConfigEntity
+from autotune.task.kinds import Entity
 from autotune.task.knobs import Knobs
 from autotune.task.point_run import PointRun, ReplayedRun
 from autotune.task.workload import args_to_workload
@@ -311,13 +312,23 @@ class Call:
         """Run the template untuned: with its own choice, or with the best by an estimate."""
         output = self._run(config)
         target = Target.current()
-        if config.decided or target is None:
+        if config.decided or (target is None and not config.has_constraints):
             return Outcome(output, config)
-        best = self.space.untuned(lambda: self._estimated(output, target))
+        first = {name: config[name] for name in config}
+        best = self.space.untuned(lambda: self._chosen(output, target, first))
         if best is None:
             return Outcome(output, config)
         config.decide(best.recorded)
         return Outcome(self._run(config), config)
+
+    def _chosen(
+        self, output: object, target: Target | None, first: Mapping[str, Entity]
+    ) -> ConfigEntity | None:
+        """Return the best point by an estimate, or one in place of one that filters reject."""
+        best = None if target is None else self._estimated(output, target)
+        if best is not None or self.space.point_of(first) is not None:
+            return best
+        return self.space.first_valid()
 
     def _estimated(self, output: object, target: Target) -> ConfigEntity | None:
         search = part("autotune.driver.untuned:best_untuned")

@@ -116,20 +116,17 @@ def test_points_are_copied_pickled_and_hashed(task):
     assert priced.space is point.space
 
 
-@pytest.mark.parametrize("accepts", [True, False])
-def test_for_the_default_of_a_task_no_other_point_of_its_space_is_looked_at(accepts):
+def test_for_the_default_of_a_task_no_other_point_of_its_space_is_looked_at():
     asked = []
 
-    @template(f"test.default.{accepts}")
+    @template("test.default")
     def filtered():
         cfg = get_config()
         cfg.define_knob("a", list(range(100)))
         cfg.define_knob("b", list(range(100)))
-        cfg.multi_filter(lambda e: asked.append(e["a"].val) or e["a"].val + e["b"].val < accepts)
+        cfg.multi_filter(lambda e: asked.append(e["a"].val) or e["a"].val + e["b"].val < 1)
 
-    task = create(f"test.default.{accepts}", (), "c")
+    task = create("test.default", (), "c")
     found = task.default()
-    assert asked == [0]
-    assert (found is not None) == accepts
-    if accepts:
-        assert (found.index, text_of(found)) == (0, text_of(task.config_space.get(0)))
+    assert set(asked) == {0}
+    assert (found.index, text_of(found)) == (0, text_of(task.config_space.get(0)))

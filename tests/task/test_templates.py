@@ -407,7 +407,7 @@ def test_a_template_that_returns_no_kernel_is_refused_when_its_task_is_made(outp
 
 def test_a_task_is_instantiated_with_a_configuration_and_not_with_its_index():
     make_scale()
-    with pytest.raises(SpaceError, match=r"such as task.config_space.get\(0\), got 3"):
+    with pytest.raises(SpaceError, match=r"such as task.default\(\), got 3"):
         create("test.scale", (64,), target="llvm").instantiate(3)
 
 
