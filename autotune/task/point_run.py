@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from autotune.errors import SpaceError
 from autotune.task.axes import Axis
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.constraints.constraint import Predicate
-from autotune.task.kinds import Entity, TransformSpace
+from autotune.task.kinds import Entity, OtherOptionSpace, TransformSpace
 from autotune.task.knobs import Knobs, check_knob
 from autotune.task.membership import check_filters, check_index, lacking, position, unknown
+from autotune.utils.check import shown
 
 if TYPE_CHECKING:
     from autotune.task.config_space import ConfigSpace
@@ -51,12 +53,16 @@ class PointRun(Knobs):
         """Look up what was chosen for a knob, and return its output axes.
 
         Raises:
-            SpaceError: nothing was chosen for it, or nothing that it offers.
+            SpaceError: nothing was chosen for it, or nothing that it offers; or a list of values
+                is not the one that the space has.
         """
         if name not in self.point.recorded:
             raise lacking(self.point.index, name, self.point.recorded)
-        if self.point.space is None:
+        space = cast("ConfigSpace | None", self.point.space)
+        if space is None:
             self._found[name] = self._own(name, check_knob(name, knob))
+        elif isinstance(knob, OtherOptionSpace) and name in space.space_map:
+            _check_fixed(name, knob, space.space_map[name])
         return [Axis(knob, i) for i in range(knob.num_output)]
 
     def multi_filter(self, filter: Predicate) -> None:
@@ -72,6 +78,20 @@ class PointRun(Knobs):
 
     def __repr__(self) -> str:
         return repr(self.point)
+
+
+def _check_fixed(name: str, knob: OtherOptionSpace, known: TransformSpace) -> None:
+    """Check that a list of values is the one of the space: a log tells points by their places.
+
+    Raises:
+        SpaceError: it is another, as where it depends on the value of a knob.
+    """
+    if not known.is_the_same(knob):
+        raise SpaceError(
+            f"knob {name!r}: offer the same values in every run, and reject combinations with "
+            f"cfg.multi_filter; got {shown(knob.entities)} here, {shown(known.entities)} when the "
+            "space was collected"
+        )
 
 
 class ReplayedRun(PointRun):

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from autotune.errors import InstantiationError
+from autotune.errors import AutotuneError, InstantiationError
 from autotune.task import ApplyConfig, ConfigEntity, create, get_config, template
 from autotune.task.point_run import PointRun
 from autotune.task.template import TASK_TABLE
@@ -130,3 +130,17 @@ def test_for_the_default_of_a_task_no_other_point_of_its_space_is_looked_at():
     found = task.default()
     assert set(asked) == {0}
     assert (found.index, text_of(found)) == (0, text_of(task.config_space.get(0)))
+
+
+def test_values_that_depend_on_another_knob_are_refused_with_what_to_do():
+    @template("test.dependent")
+    def dependent():
+        cfg = get_config()
+        cfg.define_knob("a", [1, 2, 4])
+        cfg.define_knob("b", [v for v in (1, 2, 4) if v >= cfg["a"].val])
+
+    task = create("test.dependent", (), "c")
+    task.instantiate(task.config_space.get(3))
+    refused = r"'b': offer the same values .* multi_filter; got \[2, 4\] here, \[1, 2, 4\] when"
+    with pytest.raises(AutotuneError, match=refused.replace(" multi", " cfg.multi")):
+        task.instantiate(task.config_space.get(4))
