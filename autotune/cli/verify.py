@@ -63,8 +63,8 @@ def verify(
     The best of a task is the one that `apply_history_best` uses. A record is confirmed if its
     time, measured in the same way, is equal within noise (the larger spread of the two) or 5%,
     and its result is correct; a result without a reference is shown as unchecked. Both times are
-    medians of timed batches. Exits with status 1 if a record is slower, wrong, or can
-    no longer be run, and with 2 if the command is misused.
+    medians of timed batches; those of the emulator are not compared. Exits with status 1 if a
+    record is slower, wrong, or can no longer be run, and with 2 if the command is misused.
     """
     files, logs = parted(paths)
     if len(logs) != 1:
@@ -143,6 +143,9 @@ def _line(one: Recheck) -> str:
 
 def _change(one: Recheck) -> str:
     """Return in words the relative change of a time, and what it was compared with."""
+    target = one.measure_input.target
+    if target is not None and target.emulate:
+        return "emulated, not compared"
     word = "within" if one.verdict == "confirmed" else "beyond"
     if one.noise is None or one.noise <= ALWAYS_SAME:
         return f"{one.change:+.1%}, {word} {ALWAYS_SAME:.0%}"

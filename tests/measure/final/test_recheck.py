@@ -33,6 +33,11 @@ def test_the_verdict(recorded, measured, expected):
     assert verdict(recorded, measured) == expected
 
 
+def test_a_time_of_the_emulator_is_not_compared():
+    assert verdict(result(1.0), result(3.0), emulated=True) == "confirmed"
+    assert verdict(result(1.0), result(error_no=5), emulated=True) == "wrong"
+
+
 def test_a_race_is_compared_by_its_median_like_every_other_record():
     race = MeasureResult((0.9, 1.1), 0, 0.1, 1.0, "", {"race": {"tied": [1]}})
     assert verdict(race, result(1.0)) == "confirmed"
