@@ -14,6 +14,18 @@ _DEFINE = (bool, int, float, str)
 _JOINS_LINES = ("\\", "??/", "\n", "\r")
 
 
+def dtype_name(dtype: Any) -> Any:
+    """Return the name of a dtype of numpy or torch, and anything else as it is."""
+    if isinstance(dtype, str):
+        return dtype
+    if isinstance(dtype, type):  # such as numpy.float32
+        return dtype.__name__
+    text = str(dtype)
+    return (
+        text.removeprefix("torch.") if text.startswith("torch.") else getattr(dtype, "name", dtype)
+    )
+
+
 def shape_of(name: str, shape: Any) -> tuple[int, ...]:
     """Return a shape as a tuple of ints.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune.errors import KernelError
-from autotune.kernel.checks import check_items, define_line, extent3, shape_of
+from autotune.kernel.checks import check_items, define_line, dtype_name, extent3, shape_of
 from autotune.kernel.kernel import (
     Argument,
     Constant,
@@ -47,7 +47,7 @@ _WORKSPACE = Check(KernelError, "workspace")
 def arg(
     name: str,
     shape: Sequence[int],
-    dtype: str = "float32",
+    dtype: object = "float32",
     role: Role = "in",
     value: ScalarValue | None = None,
 ) -> Argument:
@@ -59,14 +59,14 @@ def arg(
     Args:
         name: the name used in messages and, for several kernels, in `call`.
         shape: positive extents.
-        dtype: numpy name of the element type, or ``"bfloat16"``.
+        dtype: element type: its name in numpy, ``"bfloat16"``, or a dtype of numpy or torch.
         role: ``"in"`` (read), ``"out"`` (written) or ``"inout"`` (read, then written; restored
             between timed runs).
         value: of a number, what it is while the kernel is tuned and verified; drawn at random if
             it is left out, 1 to 9 for integers.
     """
     _ARG.text("name", name, "a")
-    extents = shape_of(name, shape)
+    extents, element = shape_of(name, shape), dtype_name(dtype)
     if extents or role != "in":
         if value is not None:
             raise KernelError(
@@ -74,10 +74,10 @@ def arg(
                 "theirs from ref_input of the runner"
             )
         try:
-            return _argument(name, extents, dtype, role)
+            return _argument(name, extents, element, role)
         except TypeError:  # not even hashable, so it is no dtype or no role: this says which
-            return Argument(name, extents, dtype, role)
-    return Scalar(name, dtype, value)
+            return Argument(name, extents, element, role)
+    return Scalar(name, element, value)
 
 
 @lru_cache(maxsize=1024, typed=True)
@@ -86,7 +86,7 @@ def _argument(name: str, shape: tuple[int, ...], dtype: str, role: Role) -> Argu
     return Argument(name, shape, dtype, role)
 
 
-def constant(name: str, shape: Sequence[int], dtype: str = "float32") -> Constant:
+def constant(name: str, shape: Sequence[int], dtype: object = "float32") -> Constant:
     """Describe an array that is kept in constant memory.
 
     A caller passes it like any array; before the kernels run its values are copied to the
@@ -96,28 +96,28 @@ def constant(name: str, shape: Sequence[int], dtype: str = "float32") -> Constan
     Args:
         name: of the variable.
         shape: positive extents; together as many elements as the variable has.
-        dtype: of its elements.
+        dtype: of its elements, see `arg`.
     """
     _CONSTANT.text("name", name, "mask")
-    return Constant(name, shape_of(name, shape), dtype)
+    return Constant(name, shape_of(name, shape), dtype_name(dtype))
 
 
 def workspace(
-    name: str, shape: Sequence[int], dtype: str = "float32", zero: bool = False
+    name: str, shape: Sequence[int], dtype: object = "float32", zero: bool = False
 ) -> Workspace:
     """Describe a buffer between kernels of one function, which no caller sees.
 
     Args:
         name: the name by which `call` passes it.
         shape: positive extents.
-        dtype: numpy name of the element type, or ``"bfloat16"``.
+        dtype: of its elements, see `arg`.
         zero: whether it is cleared before each run.
 
     Raises:
         KernelError: the shape or the dtype is invalid.
     """
     _WORKSPACE.text("name", name, "partial")
-    return Workspace(name, shape_of(name, shape), dtype, zero)
+    return Workspace(name, shape_of(name, shape), dtype_name(dtype), zero)
 
 
 def call(

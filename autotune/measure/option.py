@@ -42,6 +42,11 @@ def measure_option(
     }
 
 
+def local_option() -> MeasureOption:
+    """Return the default builder and runner of this machine."""
+    return measure_option("local", "local")
+
+
 class _MeasureBatch:
     """Measures a list of inputs and waits for all of them."""
 

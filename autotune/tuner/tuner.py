@@ -9,6 +9,7 @@ import numpy as np
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.measure.objective import TIME, Objective, objective_of
+from autotune.measure.option import local_option
 from autotune.measure.types import Pair
 from autotune.task import ConfigSpace
 from autotune.tuner.display.page import page_of
@@ -161,7 +162,7 @@ class Tuner:
     def tune(
         self,
         n_trial: int,
-        measure_option: Mapping[str, object],
+        measure_option: Mapping[str, object] | None = None,
         early_stopping: int | None = None,
         callbacks: Sequence[Watcher] = (),
         si_prefix: str = "G",
@@ -186,7 +187,8 @@ class Tuner:
         Args:
             n_trial: the most trials in all, including those of ``resume``.
             measure_option: builder and runner, see `autotune.measure.measure_option`; they end
-                with the run. Or a `Session`, which stays open for other runs.
+                with the run. Or a `Session`, which stays open for other runs. By default
+                ``measure_option("local", "local")``, this machine.
             early_stopping: stop after this many trials without a better one.
             callbacks: functions of ``(tuner, inputs, results)``, called with each group of
                 results before the strategy learns from it, or objects with a method for each
@@ -246,4 +248,5 @@ class Tuner:
         self.n_trial, self.early_stopping = n_trial, early_stopping or None
         if resume is not None:
             run.resume(resume, retry, keep_older)
-        return run.run(measure_option, reproducible)
+        option = local_option() if measure_option is None else measure_option
+        return run.run(option, reproducible)

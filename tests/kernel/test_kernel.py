@@ -49,6 +49,20 @@ def test_a_kernel_may_begin_early_after_another_of_its_function():
         call("second", ["B"], early="yes")
 
 
+def test_a_dtype_of_an_array_is_taken():
+    x = np.zeros(3, "float16")
+    assert arg("x", x.shape, x.dtype) == arg("x", (3,), np.float16) == arg("x", (3,), "float16")
+    assert constant("x", (3,), np.int32) == constant("x", (3,), "int32")
+    assert workspace("x", (3,), np.dtype("int32")) == workspace("x", (3,), "int32")
+    with pytest.raises(KernelError, match="dtype 'complex64' is unknown"):
+        arg("x", (3,), np.complex64)
+
+
+def test_a_dtype_of_a_tensor_is_taken():
+    torch = pytest.importorskip("torch")
+    assert arg("x", (3,), torch.bfloat16) == arg("x", (3,), "bfloat16")
+
+
 def test_roles_say_what_is_read_and_what_is_written():
     args = (arg("a", (1,)), arg("b", (2,), role="out"), arg("c", (3,), role="inout"))
     one = Kernel("f", "c", "", args, (KernelCall("f", ("a", "b", "c")),))

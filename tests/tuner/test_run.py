@@ -7,7 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from autotune.errors import TunerError
+from autotune.kernel import SourceKernel, arg
 from autotune.measure import MeasureErrorNo, Session
+from autotune.task import create, get_config, template
 from autotune.tuner import Callback, GridSearchTuner, RandomTuner, Run, Stop
 from autotune.tuner.loop.stop import RunProgress
 from autotune.tuner.loop.watchers import Watchers
@@ -266,3 +268,15 @@ def test_what_no_device_is_at_work_on_is_cut_off_before_the_race(task, monkeypat
     result = run.run({"builder": Empty(), "runner": runner})
     assert result.trials == 1
     assert [one.key for one in run.scoreboard.cut_off] == ["2", "0"]
+
+
+def test_a_run_without_a_measure_option_measures_on_this_machine():
+    @template("tests.run.local")
+    def twice(n):
+        get_config().define_knob("step", [1])
+        args = [arg("x", (n,)), arg("y", (n,), role="out")]
+        text = "void f(const float *x, float *y) { for (int i = 0; i < 8; i++) y[i] = 2 * x[i]; }"
+        return SourceKernel("f", text, args, reference=lambda x: 2 * x)
+
+    result = GridSearchTuner(create("tests.run.local", (8,), "llvm")).tune(1)
+    assert (result.trials, result.failures) == (1, {})
