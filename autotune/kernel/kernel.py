@@ -167,7 +167,8 @@ class KernelCall:
     """One entry of the source called with arguments and workspaces, by name and in order.
 
     Attributes:
-        omitted: what of the launch its author left out and is 1: ``"grid"``, ``"block"``.
+        omitted: what of the launch its author left out: ``"grid"``, ``"block"``. A `Kernel`, where
+            that is 1, has none.
     """
 
     entry: str

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
@@ -301,7 +301,7 @@ class SourceKernel:
                 f"got {named}, all with role 'in'"
             )
         check = Check(KernelError, f"kernel {self.name!r}")
-        calls = tuple(self.calls) or (self._call(check),)
+        calls = list(self.calls) or [self._call(check)]
         source = self._text(check)
         if of_language(language).cxx:  # a C function is called once, whatever its launch
             for one in calls:
@@ -311,7 +311,7 @@ class SourceKernel:
             language=language,
             source=source,
             args=tuple(self.args),
-            calls=calls,
+            calls=tuple([replace(one, omitted=()) if one.omitted else one for one in calls]),
             workspace=tuple(self.workspace),
             flags=tuple(self.flags),
         )

@@ -4,6 +4,8 @@ import sys
 
 import autotune.driver.kernel_hash  # noqa: F401 - its name is that of a function as well
 from autotune import te
+from autotune.kernel import SourceKernel, arg
+from autotune.target import Target
 from tests.te.graphs import padded_convolution
 from tests.te.test_steps import every_primitive
 
@@ -40,3 +42,14 @@ def test_recurrences_that_compute_different_steps_have_different_hashes():
         return hashing.schedule_hash(te.create_schedule(y.op), [x, y])
 
     assert hashed(2.0) == hashed(2.0) != hashed(3.0)
+
+
+def test_a_launch_that_was_left_out_is_hashed_as_that_of_one_thread():
+    text = 'extern "C" __global__ void f(float *y) { y[0] = 1; }'
+    args = [arg("y", (1,), role="out")]
+    given = SourceKernel("f", text, args, grid=1, block=1)
+    hashes = {
+        hashing.kernel_hash(one, Target("cuda -arch=sm_90"))
+        for one in (given, SourceKernel("f", text, args))
+    }
+    assert hashes == {"2041cda3cc6070a9"}
