@@ -24,7 +24,7 @@ A = te.placeholder((4, 4), name="A")
         (abs, r"abs\(A\[i, j\]\): use te.abs"),
         (lambda x: x**2, r"\*\* \(2\): use te.power"),
     ],
-    ids="exp abs arctan maximum sum array math built_in power".split(),
+    ids=["exp", "abs", "arctan", "maximum", "sum", "array", "math", "built_in", "power"],
 )
 def test_a_foreign_function_is_refused_with_the_name_of_that_of_te(function, message):
     with pytest.raises(ExpressionError, match=message):
@@ -38,14 +38,15 @@ def test_what_is_named_instead_is_there():
 
 
 def test_whole_tensors_are_told_of_topi():
-    with pytest.raises(ExpressionError, match="use topi.exp"):
+    with pytest.raises(ExpressionError, match=r"use topi\.exp"):
         np.exp(A)
-    with pytest.raises(ExpressionError, match="use topi.matmul"):
+    with pytest.raises(ExpressionError, match=r"use topi\.matmul"):
         np.matmul(A, A)
 
 
 def test_numpys_operators_apply():
     assert str(np.add(A[0, 0], 1)) == str(A[0, 0] + 1)
-    assert str(np.float32(2) < A[0, 0]) == str(2.0 < A[0, 0])
+    two = np.float32(2)
+    assert str(two < A[0, 0]) == str(A[0, 0] > two)
     assert (np.float64(2) * A).shape == (4, 4)
     assert [np.ones(2)[0], A].index(A) == 1
