@@ -113,6 +113,10 @@ class Alternatives:
             own = names[i].difference(*names[:i], *names[i + 1 :])
             if any(name in knobs for name in own):
                 return family
+        # Of a family whose knobs another one has too, all are there, and no other.
+        for own, family in zip(names, self.families, strict=True):
+            if all((name in knobs) == (name in own) for name in set().union(*names)):
+                return family
         return None
 
     def _selected(self, choice: Mapping[str, int]) -> Family:

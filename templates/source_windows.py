@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from autotune import SourceKernel, Target, get_config
 from autotune.errors import TemplateError
 
+from .alternatives import Alternatives
 from .arguments import template
 from .convolutions import (
     conv2d_few_filters,
@@ -26,7 +27,7 @@ from .convolutions import (
 )
 from .convolutions.window_shape import INT32_MAX, Depthwise, Pool, Window, four, two
 from .epilogue import Epilogue
-from .products import gemm_half, gemm_transposed
+from .products import gemm_half, gemm_mma, gemm_transposed
 from .products.gemm_shape import HALVES, TF32, stored
 from .source import family_of_product, tensor_core_family, tunable
 
@@ -182,9 +183,8 @@ def _family_and_shape(shape: conv2d_nhwc.Conv2dNhwc, target: Target) -> tuple[An
     old = gemm_half.chosen_before(get_config())
     if not old and gemm_transposed.is_needed(shape, target):
         return gemm_transposed, shape
-    if _on_copies(shape, target):
-        family = tensor_core_family(conv2d_padded.copied(shape, 1))
-        return conv2d_padded.Padded(family), shape
+    if conv2d_padded.is_needed(shape) or (not old and conv2d_padded.gains(shape, target)):
+        return _on_copies(shape, target), shape
     return tensor_core_family(shape), shape
 
 
@@ -202,14 +202,14 @@ def _in_place_of(shape: conv2d_nhwc.Conv2dNhwc, made: SourceKernel) -> SourceKer
     return replace(made, args=args, reference=shape.reference())
 
 
-def _on_copies(shape: conv2d_nhwc.Conv2dNhwc, target: Target) -> bool:
-    """Return whether a convolution on tensor cores runs on padded copies."""
-    if conv2d_padded.is_needed(shape):
-        return True
-    if gemm_half.chosen_before(get_config()) or not conv2d_padded.gains(shape, target):
-        return False
-    chosen = gemm_half.KNOB in get_config()
-    return chosen or not conv2d_padded.is_faster_by_words(shape, target)
+def _on_copies(shape: conv2d_nhwc.Conv2dNhwc, target: Target) -> Any:
+    """Return the kernels on padded copies, beside those without if these may be as fast."""
+    copied = conv2d_padded.Padded(tensor_core_family(conv2d_padded.copied(shape, 1)))
+    if not conv2d_padded.suits_words(shape):
+        return copied
+    untuned = int(conv2d_padded.is_faster_by_words(shape, target))
+    either = Alternatives((copied, cast(Any, gemm_mma)), untuned)
+    return either.chosen_alone(shape, get_config()) or either
 
 
 @template("winograd_conv2d.cuda")

@@ -63,6 +63,11 @@ def gains(shape: Conv2dNhwc, target: Target) -> bool:
     return plain and suits_wgmma(shape)
 
 
+def suits_words(shape: Conv2dNhwc) -> bool:
+    """Return whether ``mma.sync`` without copies may be as fast as ``wgmma`` on copies."""
+    return shape.dtype == TF32 and shape.m * shape.n * shape.k <= MOST_PRODUCTS
+
+
 @lru_cache(maxsize=1024)
 def is_faster_by_words(shape: Conv2dNhwc, target: Target) -> bool:
     """Return whether floats as TF32 are estimated to be faster by ``mma.sync`` without copies.
@@ -70,7 +75,7 @@ def is_faster_by_words(shape: Conv2dNhwc, target: Target) -> bool:
     Boxes of TMA have 32 channels of a tap, however few there are, and it starts when images are
     copied.
     """
-    if shape.dtype != TF32 or shape.m * shape.n * shape.k > MOST_PRODUCTS:
+    if not suits_words(shape):
         return False
     whole, choice = copied(shape, 1), choice_by_wgmma(shape, target)
     on_copies = float(gemm_half.estimate(whole, choice, target)) + COPIES

@@ -117,7 +117,8 @@ def test_filters_of_a_tap_do_not_meet_the_zeros_of_another(tmp_path):
     assert np.isfinite(np.delete(got, 5, axis=-1)).all()
 
 
-FEW_PIXELS = (1, 36, 39, 487, 10, 7, 1, 2, (3, 0), False, "none", False, False, 1, "tf32")
+LAST = (False, "none", False, False, 1, "tf32")
+FEW_PIXELS = (1, 36, 39, 487, 10, 7, 1, 2, (3, 0), *LAST)
 
 
 def test_few_pixels_of_few_channels_are_multiplied_without_copies_untuned():
@@ -126,11 +127,29 @@ def test_few_pixels_of_few_channels_are_multiplied_without_copies_untuned():
     assert [one.entry for one in source.calls] == ["gemm_mma"]
 
 
-def test_a_configuration_of_copies_builds_them_whatever_is_estimated():
+WORDS = {
+    "warps_m": 2, "warps_n": 4, "frags_m": 1, "frags_n": 2, "chunk": 16, "stages": 3, "split": 1,
+    "band": 1,
+}  # fmt: skip
+BOXES = {**CHOICE, "wgmma": SWAPPED, "frags_n": 5, "chunk": 32}
+
+
+@pytest.mark.parametrize(
+    ("knobs", "entry"), [(BOXES, "pad"), (WORDS, "gemm_mma")], ids=["copies", "words"]
+)
+def test_a_configuration_of_one_space_alone_is_replayed_whatever_is_estimated(knobs, entry):
     task = create("conv2d_nhwc.cuda", FEW_PIXELS, HOPPER)
-    knobs = {**CHOICE, "wgmma": SWAPPED, "frags_n": 5, "chunk": 32}
     old = ConfigEntity(0, None, {name: OtherOptionEntity(v) for name, v in knobs.items()})
-    assert task.instantiate(old).calls[0].entry == "pad"
+    assert task.instantiate(old).calls[0].entry == entry
+
+
+def test_few_pixels_of_floats_have_a_space_with_copies_and_without():
+    task = create("conv2d_nhwc.cuda", (1, 14, 14, 58, 132, 1, 7, 1, (0, 3), *LAST), HOPPER)
+    both = [task.default(), *task.suggested()]
+    entries = [task.instantiate(point).calls[0].entry for point in both]
+    assert entries == ["gemm_mma", "pad"]
+    old = ConfigEntity(0, None, {name: OtherOptionEntity(v) for name, v in WORDS.items()})
+    assert task.instantiate(task.own(old)).calls[0].entry == "gemm_mma"
 
 
 @pytest.mark.parametrize(
