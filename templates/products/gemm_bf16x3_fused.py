@@ -121,8 +121,8 @@ class FusedTiling:
 def widths(columns: int) -> list[int]:
     """Return widths of tiles: the narrowest of each number of tiles across."""
     fragments = common.ceil_div(columns, 8)
-    every = {common.ceil_div(fragments, tiles) for tiles in range(1, fragments + 1)}
-    return [8 * width for width in sorted(every) if 8 * width <= WIDEST]
+    tiles = (common.ceil_div(fragments, width) for width in range(1, WIDEST // 8 + 1))
+    return sorted({8 * common.ceil_div(fragments, each) for each in tiles})
 
 
 def candidates(shape: Product) -> dict[str, list[int]]:

@@ -174,3 +174,11 @@ def test_the_space_is_counted_in_a_fifth_of_a_second_and_what_it_draws_builds():
     for index in space.sample(20, np.random.default_rng(0)):
         kernel = task.instantiate(space.get(index)).kernel("cuda")
         assert launch_violation(kernel, HOPPER.limits) is None
+
+
+def test_widths_of_tiles_are_the_narrowest_of_each_number_of_tiles():
+    columns, fragments = 1000, 125
+    every = {-(-fragments // tiles) for tiles in range(1, fragments + 1)}
+    widest = gemm_bf16x3_fused.WIDEST // 8
+    assert gemm_bf16x3_fused.widths(columns) == sorted(8 * w for w in every if w <= widest)
+    assert gemm_bf16x3_fused.widths(2**30)[-1] == gemm_bf16x3_fused.WIDEST
