@@ -13,7 +13,7 @@ from typing import Any
 from autotune import SourceKernel, Target, call
 
 from .. import choices, common
-from .conv2d_transpose import Conv2dTranspose
+from .conv2d_transpose import KNOB, Conv2dTranspose
 
 # By what the estimate of phases is multiplied before it is compared. With it three of 18 layers on
 # an H200 run by this kernel that took 1.36 to 1.51 times as long between copies.
@@ -25,8 +25,8 @@ ADDED = {"columns": 1}
 
 
 def is_chosen(knobs: Container[str]) -> bool:
-    """Return whether knobs were chosen for this kernel."""
-    return "filters" in knobs
+    """Return whether knobs were chosen for this kernel, and not for one of phases."""
+    return "filters" in knobs and KNOB not in knobs
 
 
 def is_faster(shape: Conv2dTranspose, phases: float, target: Target) -> bool:

@@ -107,6 +107,11 @@ def test_phases_run_by_whatever_family_is_fastest_for_their_convolution():
     assert "gemm_bf16x3_fused" in entries(task.instantiate(task.default()))
 
 
+def test_phases_of_short_sums_are_not_taken_for_the_one_kernel_that_has_a_knob_of_that_name():
+    task = create("conv2d_transpose.cuda", ((21973, 3, 10, 103), (3, 10, 2, 2)), HOPPER)
+    assert entries(task.instantiate(task.default())) == ["arrange_weight", "conv2d_small_k"]
+
+
 @pytest.mark.parametrize("stride", [1, 2])
 def test_phases_are_right_by_products_whose_windows_are_gathered(stride, tmp_path):
     shape = layer((1, 5, 6, 5), (5, 3, 3, 3), (stride,), (1,))
