@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 from autotune import SourceKernel, Target, call
+from autotune.errors import TemplateError
 
 from .. import choices, common
 from ..epilogue import Epilogue
@@ -35,6 +36,9 @@ FEW_BLOCKS = 3 * 132
 BEYOND_CACHE, BURST, MEMORY_BYTES = 40 * 2**20, 64, 3000
 # Registers of a multiprocessor, and those that a thread can use.
 REGISTERS, MOST_REGISTERS = 65536, 248
+# Threads along the channels of NCHW images, at most, and channels that a grid of them has down.
+MOST_OF_BLOCK = 64
+MOST_CHANNELS = MOST_OF_BLOCK * 65535
 
 
 def activated_last(epilogue: Epilogue, dtype: str) -> Mapping[str, int]:
@@ -196,16 +200,27 @@ class WindowTiling:
 
 
 def candidates(shape: Shape) -> dict[str, list[int]]:
-    """Return the values each knob may take for a shape."""
+    """Return the values each knob may take for a shape.
+
+    Raises:
+        TemplateError: images have more channels than kernels take.
+    """
     tiles = (1, 2, 4, 7, 8, 14, 16, 28, 32)
     nhwc = shape.layout == "NHWC"
+    if not nhwc and shape.co > MOST_CHANNELS:
+        raise TemplateError(
+            f"{shape.owner}: kernels index up to {MOST_CHANNELS} channels of NCHW images, "
+            f"got {shape.co}; NHWC images may have more"
+        )
     across = shape.co if nhwc else shape.w
     return {
         "pixels": common.up_to(shape.ow, (1, 2, 4, 7, 8)),
         "lines": common.up_to(shape.oh, (1, 2, 4, 7, 8)),
         "columns": common.up_to(shape.ow, tiles),
         "rows": common.up_to(shape.oh, tiles),
-        "channels": common.up_to(shape.co, (1, 2, 4, 8, 16, 32, 64, *([128] if nhwc else []))),
+        "channels": common.up_to(
+            shape.co, (1, 2, 4, 8, 16, 32, MOST_OF_BLOCK, *([128] if nhwc else []))
+        ),
         "vec": [v for v in (1, 2, 4, 8, 16) if across % v == 0 and v <= 16 // shape.element_bytes],
     }
 

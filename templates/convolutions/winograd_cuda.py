@@ -29,6 +29,8 @@ from .window_shape import LAYOUTS, Window
 OWNER = "winograd_conv2d"
 FILTER = 3
 TILES = (2, 4)
+# Of the blocks of transforms.
+THREADS = 128
 
 
 @cache
@@ -80,8 +82,12 @@ class Winograd:
                 f"got {self.tile!r} and {self.layout!r}"
             )
         self.window.check(OWNER, self.h, self.w)
-        if self.tiles > LARGEST:
-            raise TemplateError(f"{OWNER}: kernels index tiles by 32 bits, got {self}")
+        elements = self.tiles * max(self.ci, self.co)
+        if self.tiles > LARGEST or elements > THREADS * LARGEST:
+            raise TemplateError(
+                f"{OWNER}: kernels index up to {LARGEST} tiles, and {THREADS} times as many of "
+                f"their channels, got {self}"
+            )
 
     @cached_property
     def alone(self) -> Winograd:
@@ -207,11 +213,11 @@ def kernel(shape: Winograd, choice: Mapping[str, int]) -> SourceKernel:
     names = {"a": "weight", "b": "tiles"} if nchw else {"a": "tiles", "b": "weight"}
     names |= {"c": "products"}
     inputs, outputs = shape.tiles * shape.ci, shape.tiles * shape.co
-    operands = shape.epilogue.names("data")
+    operands, blocks = shape.epilogue.names("data"), common.ceil_div(outputs, THREADS)
     calls = [
-        call("winograd_in", ["data", "tiles"], common.ceil_div(inputs, 128), 128),
+        call("winograd_in", ["data", "tiles"], common.ceil_div(inputs, THREADS), THREADS),
         *(replace(one, args=tuple(names.get(n, n) for n in one.args)) for one in source.calls),
-        call("winograd_out", ["products", *operands, "out"], common.ceil_div(outputs, 128), 128),
+        call("winograd_out", ["products", *operands, "out"], blocks, THREADS),
     ]
     buffers = [
         workspace("tiles", (shape.alpha**2, inputs)),
