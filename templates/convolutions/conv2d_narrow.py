@@ -82,13 +82,15 @@ def _cycles(family: Any, of: Any, target: Target) -> float:
     """Return the estimate of the untuned choice of the other family."""
     if isinstance(of, Gemm) and of.dtype == "float32":
         return float(gemm_float.cycles(of, target))
-    choice, copied, copying = family.default_choice(of, target), of, 0
+    choice, copied, copying = family.default_choice(of, target), of, 0.0
     if isinstance(family, gemm_padded.Padded):
         copied, copying = gemm_padded.padded(of), conv2d_padded.COPIES
     if isinstance(family, conv2d_padded.Padded):
         copied = conv2d_padded.copied(of, choice.get(INSTRUCTION, 0))
-        copying = conv2d_padded.COPIES
+        copying = conv2d_padded.copying_cycles(of, copied, target)
     by_mma = "warps_m" in choice and choice.get(INSTRUCTION, 0) == 0
+    if isinstance(family, conv2d_padded.Padded) and not by_mma and conv2d_padded.suits_words(of):
+        return conv2d_padded.cycles_on_copies(of, target)
     if not by_mma:
         kernels = gemm_half if copying else family
         return copying + float(kernels.estimate(copied, choice, target))

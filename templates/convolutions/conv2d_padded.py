@@ -27,14 +27,18 @@ from .conv2d_nhwc import Conv2dNhwc
 FEW_PRODUCTS, MOST_PADDED = 2**23, 1.6
 # Extent of K up to which ``mma.sync`` is faster where images are copied for either.
 SHORT_SUM = 64
-# Cycles of a kernel that copies before, and, which estimates of ``mma.sync`` do not count, of a
-# launch, and of a multiprocessor for each result, more where rows are odd.
-COPIES, MMA_START, WRITTEN, WRITTEN_ODD = 2000, 2500, 0.55, 1.57
+# Cycles of a kernel that copies before, besides the bytes that each multiprocessor moves in a
+# cycle, as in `conv2d_transpose`; and, which estimates of ``mma.sync`` do not count, of a launch,
+# and of a multiprocessor for each result, more where rows are odd. They count the launch that adds
+# up the sums of a split, which overlaps.
+COPIES, BYTES_A_CYCLE, MMA_START, WRITTEN, WRITTEN_ODD = 2000, 17, 2500, 0.55, 1.57
+SPLIT_OVERLAPPED = 2500
 # The same of floats as TF32 for a residual, and of those on copies, whose blocks wait for it.
 RESIDUAL, RESIDUAL_ON_COPIES = 1.4, 8000
-# Part of the estimate of floats as TF32 on copies below which ``mma.sync`` runs without them, and
-# multiply-adds up to which that estimate holds. On an H200 the choice by these was the faster one
-# for eleven of twelve layers, by up to 3 times, and 5% slower for one.
+# Part of the estimate of floats as TF32 on copies that is comparable to those of kernels without
+# them, and multiply-adds up to which it holds. Of eleven layers drawn later whose choice depends
+# on the bytes of copies, the overlap, or this part where rows are compared, on an H200 eight take
+# 0.75 to 0.95 of the time without these, three 1.07 to 1.12 times as long.
 WITHOUT_COPIES, MOST_PRODUCTS = 0.72, 2**26
 
 
@@ -75,12 +79,15 @@ def is_faster_by_words(shape: Conv2dNhwc, target: Target) -> bool:
     Boxes of TMA have 32 channels of a tap, however few there are, and it starts when images are
     copied.
     """
-    if not suits_words(shape):
-        return False
+    fits = suits_words(shape)
+    return fits and mma_cycles(shape, shape, None, target) < cycles_on_copies(shape, target)
+
+
+def cycles_on_copies(shape: Conv2dNhwc, target: Target) -> float:
+    """Return the cycles by ``wgmma`` on copies, comparable to those without (`suits_words`)."""
     whole, choice = copied(shape, 1), choice_by_wgmma(shape, target)
-    on_copies = float(gemm_half.estimate(whole, choice, target)) + COPIES
-    on_copies += RESIDUAL_ON_COPIES * shape.epilogue.residual
-    return mma_cycles(shape, shape, None, target) < WITHOUT_COPIES * on_copies
+    run = float(gemm_half.estimate(whole, choice, target)) + copying_cycles(shape, whole, target)
+    return WITHOUT_COPIES * (run + RESIDUAL_ON_COPIES * shape.epilogue.residual)
 
 
 def mma_cycles(
@@ -97,7 +104,14 @@ def mma_cycles(
     results = asked.m * asked.n / common.multiprocessors(target)
     written = results * (WRITTEN_ODD if asked.n % 2 else WRITTEN)
     written += results * RESIDUAL * (asked.dtype == TF32 and asked.epilogue.residual)
-    return float(MMA_START + gemm_mma.estimate(read, choice, target) + written)
+    run = gemm_mma.estimate(read, choice, target) - SPLIT_OVERLAPPED * (choice["split"] > 1)
+    return float(MMA_START + run + written)
+
+
+def copying_cycles(shape: Conv2dNhwc, whole: Conv2dNhwc, target: Target) -> float:
+    """Return the cycles of the kernel that copies before, as estimates of products have them."""
+    moved = 2 * item_bytes(shape) * sum(_sizes(shape, whole).values())
+    return COPIES + moved / (BYTES_A_CYCLE * common.multiprocessors(target))
 
 
 def suits_wgmma(shape: Conv2dNhwc) -> bool:

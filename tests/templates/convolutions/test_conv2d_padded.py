@@ -153,6 +153,26 @@ def test_few_pixels_of_floats_have_a_space_with_copies_and_without():
 
 
 @pytest.mark.parametrize(
+    ("args", "entry"),
+    [
+        (
+            (8, 97, 97, 12, 29, 7, 1, 2, (3, 0), True, "relu", True, False, 1, "tf32"),
+            "conv2d_rows",
+        ),
+        ((1, 392, 392, 118, 3, 3, 3, 4, 1, *LAST[:-1], "float16"), "conv2d_rows"),
+        ((8, 16, 16, 16, 30, 3, 3, 1, 1, True, "silu", False, False, 1, "tf32"), "gemm_mma"),
+        ((8, 10, 10, 17, 195, 3, 1, 1, (1, 0), *LAST), "gemm_mma"),
+        ((8, 38, 38, 25, 80, 2, 2, 2, 0, *LAST), "pad"),
+        ((2, 23, 23, 39, 141, 1, 7, 1, (0, 3), *LAST), "pad"),
+    ],
+    ids=["large copies, residual", "large copies", "split", "split, odd", "few copies", "long"],
+)
+def test_the_bytes_of_copies_and_the_launch_that_a_split_hides_count(args, entry):
+    task = create("conv2d_nhwc.cuda", args, HOPPER)
+    assert task.instantiate(task.default()).calls[0].entry == entry
+
+
+@pytest.mark.parametrize(
     ("shape", "entries"),
     [
         (
