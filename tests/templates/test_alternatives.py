@@ -113,6 +113,14 @@ def test_a_space_of_float32_layers_has_all_families_that_may_be_fastest(name):
     assert task.config_space.len_is_exact
 
 
+@pytest.mark.parametrize(
+    "args", [(1, 46, 49, 215, 5, 5, 5, 1, 2), (1, 12, 15, 48, 200, 3, 1, 1, (1, 0))]
+)
+def test_of_estimates_that_hardly_differ_tensor_cores_are_taken(args):
+    task = create("conv2d_nchw.cuda", args, HOPPER)
+    assert task.instantiate(task.default()).calls[0].entry == "conv2d_bf16x3"
+
+
 def test_neighbours_of_the_untuned_choice_are_those_of_its_values():
     shape = Conv2d(8, 56, 56, 64, 16, 1, 1, (1, 1), (0, 0), False, False)
     options = conv2d_cuda.candidates(shape)
