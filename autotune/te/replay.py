@@ -146,6 +146,11 @@ def _cache_write_parts(step: steps.CacheWriteParts, schedule: Schedule) -> None:
 
 
 @take_step.register
+def _cache_write_phases(step: steps.CacheWritePhases, schedule: Schedule) -> None:
+    schedule.phases(_stage(step, schedule).op.outputs[0], step.scope)
+
+
+@take_step.register
 def _rfactor(step: steps.Rfactor, schedule: Schedule) -> None:
     stage = _stage(step, schedule)
     axis = _leaf(step, stage, step.axis)

@@ -9,6 +9,7 @@ from autotune.errors import ScheduleError
 from autotune.ir import IterVar
 from autotune.te.dag import dag_text, post_order
 from autotune.te.group import StageGroup, group_of
+from autotune.te.phases import make_phases
 from autotune.te.reindex import VIEW, Groups, groups_text, make_reindex
 from autotune.te.rewrite import (
     PERMUTED,
@@ -24,6 +25,7 @@ from autotune.te.step import (
     CacheRead,
     CacheWrite,
     CacheWriteParts,
+    CacheWritePhases,
     Normalize,
     Permute,
     Reindex,
@@ -131,8 +133,7 @@ class Schedule:
         self.record(step)
         cache = Stage(self, op, self._new_key(stage, scope))
         cache.scope = scope
-        self._insert(self.stages.index(stage) + 1, cache)
-        self._place_beside(cache, stage)
+        self._insert(self.stages.index(stage) + 1, cache, stage)
         return op.outputs[0]
 
     def permute(self, tensor: Tensor, readers: Outputs, order: Sequence[int]) -> Tensor:
@@ -150,8 +151,7 @@ class Schedule:
         op = make_cache_read(self, stage, at, name, reading, order)
         self.record(Permute(stage.key, at, tuple(order), tuple(each.key for each in reading)))
         copy = Stage(self, op, self._new_key(stage, PERMUTED))
-        self._insert(self.stages.index(stage) + 1, copy)
-        self._place_beside(copy, stage)
+        self._insert(self.stages.index(stage) + 1, copy, stage)
         return op.outputs[0]
 
     def reindex(self, tensor: Tensor, reader: Place, groups: Groups) -> Tensor:
@@ -169,8 +169,7 @@ class Schedule:
         op = make_reindex(self, source, self._copy_name(source.name, VIEW), reading, groups)
         self.record(Reindex(stage.key, tensor.value_index, reading.key, groups_text(groups)))
         view = Stage(self, op, self._new_key(stage, VIEW))
-        self._insert(self.stages.index(stage) + 1, view)
-        self._place_beside(view, stage)
+        self._insert(self.stages.index(stage) + 1, view, stage)
         return op.outputs[0]
 
     @overload
@@ -217,13 +216,31 @@ class Schedule:
             self.record(CacheWrite(stage.key, scope))
         else:
             self.record(CacheWriteParts(stage.key, scope, *map(int, parts)))
+        outputs = self._compute_in_cache(stage, cache_op, copy_op, scope)
+        return outputs if several else outputs[0]
+
+    def _compute_in_cache(
+        self, stage: Stage, cache_op: Operation, copy_op: Operation, scope: str
+    ) -> list[Tensor]:
         self._replace(stage, copy_op)
         cache = Stage(self, cache_op, self._new_key(stage, scope))
         cache.scope = scope
-        self._insert(self.stages.index(stage), cache)
-        self._place_beside(cache, stage)
-        outputs = list(cache_op.outputs)
-        return outputs if several else outputs[0]
+        self._insert(self.stages.index(stage), cache, stage)
+        return list(cache_op.outputs)
+
+    def phases(self, tensor: Tensor, scope: str) -> Tensor:
+        """Sum over what has zeros between its elements without these, in a cache; return that.
+
+        for h, k: C[h] += D[h + k] * w[k]  ->  a sum for each phase of h, see `autotune.te.phases`
+
+        Only ``C`` may read ``D``, which loses its zeros.
+        """
+        stage = self[tensor]
+        _check_scope("phases", stage.name, scope)
+        made = make_phases(self, stage, scope)
+        self.record(CacheWritePhases(stage.key, scope))
+        self._replace(self[made.source.op], made.packed)
+        return self._compute_in_cache(stage, made.cache, made.copy, scope)[0]
 
     def rfactor(
         self, tensor: Tensor | Sequence[Tensor], axis: IterVar, factor_axis: int = 0
@@ -250,8 +267,7 @@ class Schedule:
         factor.relations[:] = factored.relations
         factor.iter_attrs.update(factored.iter_attrs)
         self._replace(stage, factored.final_op)
-        self._insert(self.stages.index(stage), factor)
-        self._place_beside(factor, stage)
+        self._insert(self.stages.index(stage), factor, stage)
         outputs = list(factored.factor_op.outputs)
         return outputs if len(outputs) > 1 else outputs[0]
 
@@ -318,9 +334,10 @@ class Schedule:
         else:
             new.place_in_scan(scan)
 
-    def _insert(self, at: int, stage: Stage) -> None:
-        self.stages.insert(at, stage)
-        self.stage_map[stage.op] = stage
+    def _insert(self, at: int, new: Stage, served: Stage) -> None:
+        self.stages.insert(at, new)
+        self.stage_map[new.op] = new
+        self._place_beside(new, served)
 
     def _replace(self, stage: Stage, op: Operation) -> None:
         """Give a stage another operation, with fresh loops."""

@@ -215,6 +215,13 @@ class CacheWriteParts(CacheWrite):
 
 
 @dataclass(frozen=True)
+class CacheWritePhases(CacheWrite):
+    """A sum moved to a cache with dimensions for phases, which leaves out terms that are zero."""
+
+    tag: ClassVar[str] = "cache_write_phases"
+
+
+@dataclass(frozen=True)
 class Rfactor(Step):
     """A reduction was done in two: partly along one axis, then over that axis."""
 

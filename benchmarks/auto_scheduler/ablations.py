@@ -58,6 +58,7 @@ ABLATIONS: dict[str, Callable[[], None]] = {
     "vectors": lambda: setattr(annotate_gpu, "VECTOR_LENGTHS", (1,)),
     "gaps": lambda: setattr(annotate_gpu, "ROW_OFFSETS", (0,)),
     "split": partial(_without_rule, "SplitAcrossBlocks"),
+    "phases": partial(_without_rule, "SumInPhases"),
     "sums": partial(_without_rule, "SplitPlainSums"),
     "estimate": _without_estimate,
     "crossover": _without_crossover,

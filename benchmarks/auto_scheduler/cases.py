@@ -230,6 +230,31 @@ def _depthwise_library(arrays: list[Any]) -> Named:
     yield from conv_rivals(arrays[:2], 1, 1, groups=arrays[0].shape[1])
 
 
+def transposed(
+    channels: int, size: int, filters: int, kernel: int, batch: int = 1, dtype: str = "float32"
+) -> Case:
+    """Return the case of a transposed convolution of stride 2 that doubles images, with a ReLU."""
+    padding, more = (kernel - 1) // 2, kernel % 2
+
+    def compute(x: te.Tensor, w: te.Tensor) -> te.Tensor:
+        out = topi.nn.conv2d_transpose_nchw(x, w, (2, 2), padding, "float32", (more, more))
+        out = topi.nn.relu(out)
+        return out if dtype == "float32" else topi.cast(out, dtype)
+
+    def library(arrays: list[Any]) -> Named:
+        import torch
+
+        set_up(torch)
+        call = torch.nn.functional.conv_transpose2d
+        for name, (a, b) in in_both_layouts(*arrays[:2]):
+            run = partial(call, a, b, None, 2, padding, more)
+            yield f"cuDNN {name}", picked_anew(lambda run=run: torch.relu_(run()))
+            yield f"cuDNN {name} without ReLU", picked_anew(run)
+
+    shapes = (batch, channels, size, size), (channels, filters, kernel, kernel)
+    return Case(lambda: of(compute, *shapes, dtype=dtype), library)
+
+
 def _pool(x: te.Tensor) -> te.Tensor:
     return topi.nn.pool2d(x, (3, 3), (2, 2), (1, 1), (1, 1, 1, 1), "max")
 
@@ -299,6 +324,11 @@ for _nhwc in (False, True):
         _name = f"r18_{_c}_{_s}_{_f}_{_k}_{_stride}" + ("_nhwc" if _nhwc else "")
         CASES[_name] = convolution(_c, _s, _f, _k, _stride, nhwc=_nhwc)
 CASES |= {
+    # Of DCGAN, U-Net, and a decoder with filters of 3x3.
+    "transposed4": transposed(256, 16, 128, 4, batch=16),
+    "transposed2": transposed(128, 64, 64, 2),
+    "transposed3": transposed(128, 28, 64, 3),
+    "transposed4_half": transposed(256, 16, 128, 4, batch=16, dtype="float16"),
     "sum": Case(lambda: of(sum_of(0, 1), (2048, 2048)), _of_torch(lambda t, x: x.sum())),
     "column_sums": Case(lambda: of(sum_of(0), (8192, 1024)), _of_torch(lambda t, x: x.sum(0))),
     "batch_norm": Case(

@@ -28,6 +28,7 @@ from autotune.auto_scheduler.sketch.across_blocks import SplitAcrossBlocks
 from autotune.auto_scheduler.sketch.lanes import ElementsInOneRun, LanesAlongChannels
 from autotune.auto_scheduler.sketch.packing import PackInBlock
 from autotune.auto_scheduler.sketch.permuted import CopyPermuted
+from autotune.auto_scheduler.sketch.phases import SumInPhases
 from autotune.auto_scheduler.sketch.plain_sums import SplitPlainSums, parts_of_sums
 from autotune.auto_scheduler.sketch.tensor_cores import TensorCores
 from autotune.auto_scheduler.sketch.transposing import TileTransposed
@@ -41,6 +42,7 @@ from autotune.utils.math import divisors
 
 # The rules that TVM does not have.
 OUR_RULES: tuple[SketchRule, ...] = (
+    SumInPhases(),
     SplitAcrossBlocks(),
     SplitPlainSums(),
     ElementsInOneRun(),

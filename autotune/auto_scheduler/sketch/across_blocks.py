@@ -38,13 +38,17 @@ class SplitAcrossBlocks:
             return Condition.PASS
         if has_cache_write(state, stage_id) or has_rfactor(state, stage_id):
             return Condition.PASS
-        results, reduced = sizes(stage)
-        fits = results <= _MOST_RESULTS and reduced >= _SHORTEST
-        return Condition.APPLY if fits else Condition.PASS
+        return Condition.APPLY if has_few_long_sums(stage) else Condition.PASS
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Factor the longest reduction out; the partial sums are reduced where they are read."""
         return [(summed_in_parts(context, state, stage_id), stage_id)]
+
+
+def has_few_long_sums(stage: Stage) -> bool:
+    """Returns whether there are few results of long reductions."""
+    results, reduced = sizes(stage)
+    return results <= _MOST_RESULTS and reduced >= _SHORTEST
 
 
 def summed_in_parts(context: SketchContext, state: State, stage_id: int, length: int = 1) -> State:

@@ -9,7 +9,14 @@ from collections.abc import Iterable, Sequence
 from autotune.auto_scheduler.graph.compute_graph import ComputeGraph
 from autotune.auto_scheduler.states.loop_state import TransformStep
 from autotune.auto_scheduler.states.loops import Annotation, clean_name
-from autotune.auto_scheduler.states.replay import Replay, parts_of, permuted_order, view_groups
+from autotune.auto_scheduler.states.replay import (
+    PRIVATE,
+    Replay,
+    parts_of,
+    permuted_order,
+    phases_scope,
+    view_groups,
+)
 from autotune.ir import IterVar
 from autotune.te.relation import SplitRelation
 from autotune.te.tensor import ComputeOp, Tensor
@@ -174,13 +181,14 @@ class _Text(Replay):
 
     def cache_write(self, stage_id: int, scope: str) -> None:
         """Let a stage copy from a cache."""
-        tensor = self.labels[stage_id]
+        tensor, before = self.labels[stage_id], self.axes[:stage_id]
         super().cache_write(stage_id, scope)
         cache = self.new_label(self.names[stage_id])
         self.labels.insert(stage_id, cache)
-        scope, parts = parts_of(scope)
-        more = "" if parts is None else f", {parts}"
-        self.lines.append(f'{cache}, = s.cache_write([{tensor}], "{scope}"{more})')
+        self.lines.append(_cache_line(cache, tensor, scope))
+        for at, axes in enumerate(before):
+            if self.axes[at] is not axes:
+                self.write_axes(at, f"s[{self.labels[at]}]", both=False)
         self.write_axes(stage_id, cache, both=True)
 
     def rfactor(self, stage_id: int, iter_id: int, place: int) -> None:
@@ -204,6 +212,15 @@ class _Text(Replay):
     def rest_label(self, stage_id: int, label: str) -> str:
         """Return the variable of the stage that reduces partial results."""
         return self.new_label(self.names[stage_id])
+
+
+def _cache_line(cache: str, tensor: str, scope: str) -> str:
+    """Return the line that moves a computation to a cache."""
+    if scope == phases_scope():
+        return f'{cache} = s.phases({tensor}, "{PRIVATE}")'
+    scope, parts = parts_of(scope)
+    more = "" if parts is None else f", {parts}"
+    return f'{cache}, = s.cache_write([{tensor}], "{scope}"{more})'
 
 
 def _word(name: str, part: bool = False) -> str:

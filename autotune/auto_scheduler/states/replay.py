@@ -67,6 +67,14 @@ def parts_of(scope: str) -> tuple[str, tuple[int, int] | None]:
     return word, (dimension, length)
 
 
+def phases_scope() -> str:
+    """Return the scope that says that a cache sums in phases; see `Schedule.phases`.
+
+    TVM knows no such step.
+    """
+    return f"{PRIVATE} phases"
+
+
 class Replayable(Protocol):
     """A step of a state that can be applied to a schedule."""
 
@@ -259,12 +267,25 @@ class Replay:
 
     def cache_write(self, stage_id: int, scope: str) -> None:
         """Let a stage copy from a cache, in which its values are computed."""
-        stage, (scope, parts) = self.schedule.stages[stage_id], parts_of(scope)
-        self.schedule.cache_write(list(stage.op.outputs), scope, parts)
+        stage = self.schedule.stages[stage_id]
+        if scope == phases_scope():
+            scope = PRIVATE
+            self._sum_in_phases(stage)
+        else:
+            scope, parts = parts_of(scope)
+            self.schedule.cache_write(list(stage.op.outputs), scope, parts)
         cache = self.schedule.stages[stage_id].op
         self.names.insert(stage_id, f"{self.names[stage_id]}.{scope}")
         self.axes.insert(stage_id, [*cache.axis, *cache.reduce_axis])
         self.axes[stage_id + 1] = list(stage.op.axis)
+
+    def _sum_in_phases(self, stage: Stage) -> None:
+        """Let a stage sum in a cache without zeros, which what it reads has no more then."""
+        before = [(at, each, each.op) for at, each in enumerate(self.schedule.stages)]
+        self.schedule.phases(stage.op.outputs[0], PRIVATE)
+        for at, each, op in before:
+            if each.op is not op:
+                self.axes[at] = [*each.op.axis, *each.op.reduce_axis]
 
     def rfactor(self, stage_id: int, iter_id: int, place: int) -> None:
         """Reduce in two."""

@@ -62,6 +62,10 @@ class CacheWriteStep(TransformStep):
             raise refuse(self, f"it has to come before all steps on loops of {stage.name}")
         ops = ops_after(state.dag, (*state.transform_steps, self))
         new = {at: stage_of(ops[at]), at + 1: stage_of(ops[at + 1])}
+        for i, earlier in enumerate(state.stages[:at]):
+            # A sum in phases changes what it reads.
+            if ops[i].outputs[0].shape != earlier.op.outputs[0].shape:
+                new[i] = stage_of(ops[i])
         return state.with_added_stage(self, at, ops, new)
 
     def replay(self, on: Replay) -> None:

@@ -27,7 +27,7 @@ from autotune.auto_scheduler.sketch.stage_queries import original_names
 from autotune.auto_scheduler.states.loops import Stage
 from autotune.auto_scheduler.transform_steps import PragmaStep, StorageAlignStep
 from autotune.auto_scheduler.transform_steps.loops import PIPELINE, UNROLL
-from autotune.ir import Add, Expr, IntImm, IterVar, Mul, Sub, Var
+from autotune.ir import Add, Expr, FloorDiv, IntImm, IterVar, Mul, Rewriter, Sub, Var
 from autotune.ir.dtype import bits_of
 from autotune.te.relation import extent_of
 from autotune.te.tensor import ComputeOp, Operation
@@ -291,10 +291,26 @@ def hint_column(program: Program, stage_id: int, key: str) -> int | None:
 
 def _coefficients(index: Expr, axes: Sequence[IterVar]) -> tuple[int, ...] | None:
     """Return the factor of each axis in a linear index, or None if it is not linear."""
-    terms = linear(index)
+    terms = linear(_RoundedUp(axes).rewrite(index))
     if terms is None:
         return None
     return tuple(terms.get(axis.var, 0) for axis in axes)
+
+
+class _RoundedUp(Rewriter):
+    """Puts a short axis in place of what it is divided by its extent or more, which is 0 or 1."""
+
+    def __init__(self, axes: Sequence[IterVar]) -> None:
+        self.extents = {axis.var: extent_of(axis) for axis in axes}
+
+    def visit_FloorDiv(self, node: FloorDiv) -> Expr:
+        """Put the axis, which reaches as far if it has two iterations."""
+        match node:
+            case FloorDiv(Add(Var() as var, IntImm()), IntImm(n)):
+                extent = self.extents.get(var)
+                return var if extent is not None and extent <= n else node
+            case _:
+                return node
 
 
 def linear(index: Expr) -> dict[Var, int] | None:

@@ -178,7 +178,7 @@ def _bind_tiles(work: Annotator, stage_id: int) -> None:
     for level, annotation in enumerate(levels):
         stage = work.stage(stage_id)
         count = 0
-        for loop in stage.iters[level : level + len(stage.op.axis)]:
+        for loop in stage.iters[level:]:
             if not loop.name.endswith(f".{level}"):
                 break
             count += 1
