@@ -87,11 +87,6 @@ class Phase:
         """Places that are read."""
         return self.results + self.terms - (self.first == self.stride - 1)
 
-    @property
-    def divides(self) -> bool:
-        """Whether all phases have as many results and terms."""
-        return not any((extent_of(each) or 1) % self.stride for each in (self.data, self.over))
-
 
 @dataclass(frozen=True)
 class Phases:
@@ -110,6 +105,11 @@ class Phases:
         """The tensor with zeros between."""
         tensor: Tensor = self.load.tensor
         return tensor
+
+    @property
+    def divide_terms(self) -> bool:
+        """Whether all phases have as many terms, so that no condition is asked of them."""
+        return not any((extent_of(each.over) or 1) % each.stride for each in self.phases)
 
 
 def phases_of(op: object) -> Phases | None:

@@ -7,9 +7,11 @@ the group and the place in it (`Schedule.cache_write`), they are columns, and gr
 
 from __future__ import annotations
 
-from autotune.auto_scheduler.sketch.products import Groups, multiplied, product_of
+from autotune.auto_scheduler.sketch.parts import Groups, in_cache_of_parts
+from autotune.auto_scheduler.sketch.phases import phases_in, sum_in_phases
+from autotune.auto_scheduler.sketch.products import multiplied, product_of
 from autotune.auto_scheduler.sketch.rule import SketchContext
-from autotune.auto_scheduler.sketch.stage_queries import fusible_consumer, is_untouched
+from autotune.auto_scheduler.sketch.stage_queries import is_untouched
 from autotune.auto_scheduler.states.replay import parts_scope
 from autotune.auto_scheduler.states.state import State
 from autotune.ir import FloorDiv, IntImm, IterVar, ProducerLoad, TruncDiv
@@ -57,7 +59,8 @@ def by_groups(
     """Returns a state in which groups of a product are a dimension of their own, if it has any.
 
     Tiles have to divide groups, or a thread would have results of two; others are left alone, and
-    so is what is a product as it stands.
+    so is what is a product as it stands. Phases of a product are such groups too, whatever their
+    lengths.
 
     Args:
         context: of the rule.
@@ -67,14 +70,10 @@ def by_groups(
         unit: what the length of groups has to be a multiple of.
     """
     op = state.stages[stage_id].op
+    phases = phases_in(context, state, stage_id)
+    if phases is not None and phases.divide_terms and isinstance(op, ComputeOp) and multiplied(op):
+        return sum_in_phases(context, state, stage_id, phases)
     found = grouped(op) if context.is_gpu and is_untouched(state, stage_id) else None
     if found is None or found[1] % unit or product_of(op, instructions) is not None:
         return state, None
-    new = state.copy()
-    reader = fusible_consumer(context, state, stage_id)
-    new.cache_write(stage_id, parts_scope(*found))
-    if reader is None:
-        return new, Groups(stage_id + 1, *found)
-    # What reads the copy elementwise takes the results over itself.
-    new.compute_inline(stage_id + 1)
-    return new, Groups(reader + 1, *found)
+    return in_cache_of_parts(context, state, stage_id, parts_scope(*found), (found,))

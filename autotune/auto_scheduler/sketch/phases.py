@@ -12,11 +12,11 @@ from typing import ClassVar
 
 from autotune.auto_scheduler.graph.reads import reads_of
 from autotune.auto_scheduler.sketch.across_blocks import has_few_long_sums, longest_reduction
+from autotune.auto_scheduler.sketch.parts import Groups, in_cache_of_parts, split_in_parts
 from autotune.auto_scheduler.sketch.products import product_of
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.sketch.stage_queries import (
     consumers,
-    fusible_consumer,
     is_output,
     is_untouched,
     needs_tiling,
@@ -44,7 +44,7 @@ class SumInPhases:
 
         What tensor cores can multiply with the zeros is left to other rules too.
         """
-        if _phases(context, state, stage_id) is None:
+        if phases_in(context, state, stage_id) is None:
             return Condition.PASS
         op = state.stages[stage_id].op
         multiplied = product_of(op, TENSOR_CORE) is not None
@@ -55,9 +55,12 @@ class SumInPhases:
 
         As elsewhere a second kernel adds the parts of long sums of few results.
         """
-        found = _phases(context, state, stage_id)
+        found = phases_in(context, state, stage_id)
         assert found is not None
-        whole, stage_id, reader = in_phases(context, state, stage_id, found)
+        whole, groups = sum_in_phases(context, state, stage_id, found)
+        split_in_parts(whole, groups.reader, groups.parts)
+        added = _with_views(whole, stage_id)
+        stage_id, reader = stage_id + added, groups.reader + added
         if has_few_long_sums(whole.stages[stage_id]):
             parts = whole.copy()
             outer, _ = parts.split(stage_id, longest_reduction(parts.stages[stage_id]), [1])
@@ -72,8 +75,8 @@ class SumInPhases:
         yield new, stage_id - 1
 
 
-def _phases(context: SketchContext, state: State, stage_id: int) -> Phases | None:
-    """Return what a stage reads with zeros between, if it alone does and nothing was done yet."""
+def phases_in(context: SketchContext, state: State, stage_id: int) -> Phases | None:
+    """Returns what a stage reads with zeros between, if it alone does and nothing was done yet."""
     if not context.is_gpu or not needs_tiling(context, state, stage_id):
         return None
     if not is_untouched(state, stage_id):
@@ -88,29 +91,14 @@ def _phases(context: SketchContext, state: State, stage_id: int) -> Phases | Non
     return found if alone else None
 
 
-def in_phases(
+def sum_in_phases(
     context: SketchContext, state: State, stage_id: int, found: Phases
-) -> tuple[State, int, int]:
-    """Returns a state in which a stage sums in phases, that stage, and what takes results over.
-
-    The loops of that one are those of the sum's data; what reads the results elementwise takes
-    them over itself.
-    """
-    new = state.copy()
-    reader = fusible_consumer(context, state, stage_id)
-    new.cache_write(stage_id, phases_scope())
-    if reader is None:
-        reader = stage_id + 1
-    else:
-        new.compute_inline(stage_id + 1)
-        reader += 1
+) -> tuple[State, Groups]:
+    """Returns a state in which a stage sums in phases, and what takes the results over."""
     strides = {phase.data: phase.stride for phase in found.phases}
-    loops = list(zip(state.stages[stage_id].op.axis, new.stages[reader].iters, strict=True))
-    for axis, loop in loops:
-        if axis in strides:
-            new.split(reader, loop, [strides[axis]])
-    added = _with_views(new, stage_id)
-    return new, stage_id + added, reader + added
+    axes = enumerate(state.stages[stage_id].op.axis)
+    parts = tuple([(i, strides[axis]) for i, axis in axes if axis in strides])
+    return in_cache_of_parts(context, state, stage_id, phases_scope(), parts)
 
 
 def _with_views(state: State, stage_id: int) -> int:

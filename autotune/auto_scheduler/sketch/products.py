@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from autotune.auto_scheduler.graph.reads import reads_of
 from autotune.auto_scheduler.sketch.across_blocks import longest_reduction, summed_in_parts
+from autotune.auto_scheduler.sketch.parts import Groups, split_in_parts
 from autotune.auto_scheduler.sketch.rule import SketchContext
 from autotune.auto_scheduler.sketch.stage_queries import fusible_consumer, is_untouched
 from autotune.auto_scheduler.states.loops import Iterator
@@ -18,6 +19,7 @@ from autotune.ir import (
     Call,
     Cast,
     Expr,
+    IntImm,
     IterVar,
     Mul,
     Node,
@@ -38,7 +40,7 @@ ROWS, COLUMNS = 8, 4
 # shared memory that ``wgmma`` reads.
 _ROW_BYTES, _COPIED_BYTES, _PANEL_BYTES = 32, 16, 128
 # Rows and columns of a tile, and of how many a device is full: sums of more are not cut in parts.
-_FEW_TILES, _MULTIPROCESSORS = (64, 64), 132
+_FEW_TILES, MULTIPROCESSORS = (64, 64), 132
 # Neighbouring columns of a thread, by the instructions: those of one row of an image.
 OWN_COLUMNS = {TENSOR_CORE: 8, WGMMA: 2}
 # Columns that one thread stores at once, or four.
@@ -61,7 +63,7 @@ class Product:
     Attributes:
         batch: the axes that both operands have, and those that none has.
         rows: those of the one operand, which are fused to one, and
-        columns: those of the other, among them the last of all.
+        columns: those of the other.
         steps: those of the reduction, in the order in which they are fused.
         operands: with rows, and with columns.
         transposed: of each, whether the reduction is not the index of neighbours in memory.
@@ -138,15 +140,16 @@ def product_of(op: Operation, instructions: str) -> Product | None:
     columns = tuple([axis for axis in op.axis if axis.var in second and axis.var not in first])
     sided = {*rows, *columns}
     batch = tuple([axis for axis in op.axis if axis not in sided])
-    if not rows or not columns or op.axis[-1] not in sided:
+    if not rows or not columns:
         return None
+    last = next(axis for axis in reversed(op.axis) if axis in sided)
     # Columns are what neighbours of the result are, if that many of them stay together.
     own = OWN_COLUMNS[instructions]
     together = [_stay_together(each, op.axis, own) for each in (rows, columns)]
     if not any(together):
         return None
     wide = prod([extent_of(axis) or 1 for axis in rows]) >= COLUMNS * _TOGETHER
-    if together[0] and (not together[1] or (rows[-1] is op.axis[-1] and wide)):
+    if together[0] and (not together[1] or (rows[-1] is last and wide)):
         pair, rows, columns = pair[::-1], columns, rows
     transposed = _is_transposed(pair[0], rows, op), _is_transposed(pair[1], columns, op)
     steps = _in_memory(op.reduce_axis, pair[transposed[0] and not transposed[1]])
@@ -158,6 +161,8 @@ def multiplied(op: ComputeOp) -> tuple[ProducerLoad, ProducerLoad] | None:
     """Returns the two reads whose products an operation adds up, if both have all its steps."""
     body = op.body[0]
     if not isinstance(body, Reduce) or len(op.body) != 1 or body.dtype != "float32":
+        return None
+    if not isinstance(body.condition, IntImm):
         return None
     if any(extent_of(axis) is None for axis in (*op.axis, *op.reduce_axis)):
         return None
@@ -260,6 +265,13 @@ def untiled_product(
     return product_of(op, instructions)
 
 
+def tiles_of(found: Product, rows: int, columns: int) -> int:
+    """Returns how many tiles of some rows and columns a product has."""
+    m, n, _ = found.extents
+    batch = prod([extent_of(axis) or 1 for axis in found.batch])
+    return batch * ceil_div(m, rows) * ceil_div(n, columns)
+
+
 def whole_and_in_parts(
     context: SketchContext, state: State, stage_id: int, found: Product, steps: int
 ) -> list[State]:
@@ -267,32 +279,11 @@ def whole_and_in_parts(
 
     How long the parts are, a multiple of ``steps`` for the time being, is decided later.
     """
-    m, n, _ = found.extents
-    batch = prod([extent_of(axis) or 1 for axis in found.batch])
-    tiles = batch * ceil_div(m, _FEW_TILES[0]) * ceil_div(n, _FEW_TILES[1])
+    tiles = tiles_of(found, *_FEW_TILES)
     longest = longest_reduction(state.stages[stage_id]).extent or 0
-    if tiles >= _MULTIPROCESSORS or longest % steps or longest <= steps:
+    if tiles >= MULTIPROCESSORS or longest % steps or longest <= steps:
         return [state]
     return [state, summed_in_parts(context, state, stage_id, steps)]
-
-
-@dataclass(frozen=True)
-class Groups:
-    """The stage that takes over the results of a product of several groups of columns, or rows.
-
-    Attributes:
-        reader: the stage that does.
-        dimension: that of the groups, in the reader; the product has two for it.
-        length: of a group.
-    """
-
-    reader: int
-    dimension: int
-    length: int
-
-    def moved(self, stages: int) -> Groups:
-        """Return the same where so many stages were added before."""
-        return replace(self, reader=self.reader + stages)
 
 
 def multiply_in_tiles(
@@ -332,7 +323,7 @@ def multiply_in_tiles(
         new.cache_write(stage_id, "local")
         reader = stage_id + 1
     if groups is not None:
-        new.split(reader, new.stages[reader].iters[groups.dimension], [groups.length])
+        split_in_parts(new, reader, groups.parts)
     lane = tile(new, reader, _three_loops(new, reader, op, found))
     *data, k = _fused_steps(new, stage_id, op, found)
     chunk, step = new.split(stage_id, k, [found.depth])

@@ -13,6 +13,7 @@ from autotune.auto_scheduler.sketch.groups import by_groups
 from autotune.auto_scheduler.sketch.permuted import as_it_lies_and_permuted
 from autotune.auto_scheduler.sketch.products import (
     COLUMNS,
+    MULTIPROCESSORS,
     OWN_COLUMNS,
     ROWS,
     Loops,
@@ -20,6 +21,7 @@ from autotune.auto_scheduler.sketch.products import (
     bind_together,
     multiply_in_tiles,
     product_of,
+    tiles_of,
     untiled_product,
     whole_and_in_parts,
 )
@@ -34,6 +36,8 @@ HALVES, WARPS, OWN = 2, 4, OWN_COLUMNS[WGMMA]
 TILE, UNIT = ROWS * HALVES * WARPS, COLUMNS * OWN
 # Columns of a tile are a multiple of these where 16-bit floats of them are neighbours in memory.
 PANEL = 64
+# Of the smallest tiles persistent blocks, which most multiprocessors have, do at least two.
+FEWEST_TILES = MULTIPROCESSORS * 4 // 3
 # The only architecture that has these instructions.
 ARCH = 90
 
@@ -64,7 +68,10 @@ class WarpgroupTensorCores:
             if groups is None:
                 states = whole_and_in_parts(context, given, place, found, found.panel)
             ways = [(each, TILINGS[0]) for each in states]
-            ways += [(given, TILINGS[1])] if found.divides(TILE, PANEL) else []
+            turns = (
+                found.divides(TILE, PANEL) and tiles_of(found, TILE, PANEL // 2) >= FEWEST_TILES
+            )
+            ways += [(given, TILINGS[1])] if turns else []
             moved = None if groups is None else groups.moved(place - stage_id)
             for each, tile in ways:
                 new, at, inner, _ = multiply_in_tiles(context, each, place, WGMMA, tile, moved)

@@ -9,6 +9,8 @@ from autotune import te, topi
 from autotune.auto_scheduler import fallback_schedule
 from autotune.auto_scheduler.search.analytical.gpu import GpuCostModel
 from autotune.auto_scheduler.search.analytical.gpu_stage import StageEstimate
+from autotune.auto_scheduler.search.analytical.tensor_cores import TensorCoreCostModel
+from autotune.auto_scheduler.search.analytical.warpgroups import WarpgroupCostModel
 from autotune.auto_scheduler.states.python_text import runnable_text
 from autotune.codegen import kernel_of_schedule
 from autotune.kernel import launch_violation
@@ -16,12 +18,15 @@ from tests.auto_scheduler.tensor_core_programs import kernels, programs
 from tests.fuzz.running import Job, run_batch
 
 
-def transposed(n, ci, size, co, kernel, stride, padding, more, follows, layout="NCHW"):
+def transposed(
+    n, ci, size, co, kernel, stride, padding, more, follows, layout="NCHW", dtype="float32"
+):
     """The graph of a transposed convolution, after which a ReLU may follow."""
-    x = te.placeholder((n, ci, size, size), name="x")
-    w = te.placeholder((ci, co, kernel, kernel), name="w")
+    x = te.placeholder((n, ci, size, size), dtype, name="x")
+    w = te.placeholder((ci, co, kernel, kernel), dtype, name="w")
     if layout == "NCHW":
-        out = topi.nn.conv2d_transpose_nchw(x, w, (stride, stride), padding, None, (more, more))
+        given = x, w, (stride, stride), padding, "float32", (more, more)
+        out = topi.nn.conv2d_transpose_nchw(*given)
     else:
         out = in_two_stages(x, w, stride, kernel - 1 - padding, more)
     return [x, w, topi.nn.relu(out) if follows else out]
@@ -38,8 +43,9 @@ def in_two_stages(x, w, stride, before, more):
     i, j = (te.reduce_axis((0, kernel), name=name) for name in "ij")
 
     def value(b, y, x_, f):
-        read = padded[b, c, y + i, x_ + j]
-        return te.sum(read * w[c, f, kernel - 1 - i, kernel - 1 - j], axis=[c, i, j])
+        pair = padded[b, c, y + i, x_ + j], w[c, f, kernel - 1 - i, kernel - 1 - j]
+        left, right = (each.astype("float32") for each in pair)
+        return te.sum(left * right, axis=[c, i, j])
 
     return te.compute((n, out, out, co), value, name="out")
 
@@ -58,6 +64,7 @@ def wanted(x, w, stride, padding, more, follows, layout="NCHW"):
     return out if layout == "NCHW" else out.transpose(0, 2, 3, 1)
 
 
+PRODUCTS = TensorCoreCostModel, WarpgroupCostModel
 CASES = {
     "4x4": (1, 4, 4, 8, 4, 2, 1, 0, True),
     "3x3, even": (2, 3, 5, 4, 3, 2, 1, 1, False),
@@ -91,6 +98,46 @@ def test_sums_in_phases_compute_what_numpy_does(name, tmp_path):
         for got in run_batch([Job(each, inputs, i) for i, each in enumerate(made)], folder):
             assert not isinstance(got, str), got
             np.testing.assert_array_equal(got[0], wanted(*inputs, *case[5:]))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        (1, 16, 4, 32, 4, 2, 1, 0, True),
+        (1, 64, 8, 64, 4, 2, 1, 0, False),
+        (2, 64, 8, 64, 2, 2, 0, 0, True, "NHWC"),
+    ],
+    ids=lambda case: "x".join(map(str, case[:5])),
+)
+def test_phases_are_products_on_tensor_cores(case, tmp_path):
+    layout = case[9:] or ("NCHW",)
+    task, found = programs(transposed(*case[:9], *layout, "float16"), PRODUCTS)
+    # Of a single term all phases read the same element: they are columns.
+    assert {model.batch for model in found} == {1 if case[4] == case[5] else case[5] ** 2}
+    rng, shapes = np.random.default_rng(0), [each.shape for each in task.compute_dag.tensors[:2]]
+    inputs = [rng.integers(-2, 3, shape).astype("float16") for shape in shapes]
+    right = wanted(*[each.astype("float64") for each in inputs], *case[5:])
+    for place, model in enumerate(found):
+        rows, made = kernels(task, model, 1)
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        for row, got in zip(
+            rows, run_batch([Job(e, inputs, 0) for e in made], folder), strict=True
+        ):
+            assert not isinstance(got, str), got
+            np.testing.assert_array_equal(got[0], right)
+            state = model.program.candidate(row)
+            assert model.program.row_of(state.transform_steps) == row.tolist()
+
+
+def test_terms_under_a_condition_are_no_product():
+    """Of 3 terms one phase has one and the other two: tensor cores multiply the zeros, or none."""
+    case = 2, 16, 8, 32, 3, 2, 1, 1, False, "NCHW", "float16"
+    _, found = programs(transposed(*case), (*PRODUCTS, GpuCostModel))
+    assert {model.batch for model in found if isinstance(model, PRODUCTS)} == {1}
+    assert any(
+        model.tiled[0].data[3].extent == 2 for model in found if not isinstance(model, PRODUCTS)
+    )
 
 
 def test_a_transposed_convolution_multiplies_no_zeros():
