@@ -8,7 +8,7 @@ too. An operation's attribute ``FLOP`` says how many there are instead.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import nan
+from math import nan, prod
 
 from autotune.ir import (
     BinaryOp,
@@ -24,6 +24,7 @@ from autotune.ir import (
     Reduce,
     Var,
 )
+from autotune.te.phases import phases_of
 from autotune.te.relation import extent_of
 from autotune.te.tensor import ComputeOp, Operation
 
@@ -41,8 +42,10 @@ def count_flop(ops: Iterable[Operation]) -> float:
 
 
 def _of(op: ComputeOp) -> float:
-    kind = _kind(op.outputs[0].dtype)
-    return _iterations(op.axis) * sum(_count(value, kind) for value in op.body)
+    kind, found = _kind(op.outputs[0].dtype), phases_of(op)
+    each = sum(_count(value, kind) for value in op.body)
+    zeros = 1 if found is None else prod([phase.stride for phase in found.phases])
+    return _iterations(op.axis) * each / zeros
 
 
 def _kind(dtype: str) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from autotune import te, topi
-from autotune.auto_scheduler import fallback_schedule
+from autotune.auto_scheduler import ComputeDAG, fallback_schedule
 from autotune.auto_scheduler.search.analytical.gpu import GpuCostModel
 from autotune.auto_scheduler.search.analytical.gpu_stage import StageEstimate
 from autotune.auto_scheduler.search.analytical.tensor_cores import TensorCoreCostModel
@@ -147,6 +147,11 @@ def test_a_transposed_convolution_multiplies_no_zeros():
     (tiled,) = model.tiled
     assert [axis.extent for axis in tiled.data] == [1, 8, 4, 2, 4, 2]
     assert [axis.extent for axis in tiled.reductions] == [4, 2, 2]
+
+
+def test_operations_on_zeros_are_not_counted():
+    tensors = transposed(1, 4, 4, 8, 4, 2, 1, 0, False)
+    assert ComputeDAG(tensors).flop_ct == 2 * (8 * 8 * 8) * (4 * 2 * 2)
 
 
 def test_a_dilated_tensor_that_is_an_output_too_keeps_its_zeros():
