@@ -151,6 +151,11 @@ def _cache_write_phases(step: steps.CacheWritePhases, schedule: Schedule) -> Non
 
 
 @take_step.register
+def _cache_write_wide(step: steps.CacheWriteWide, schedule: Schedule) -> None:
+    schedule.widen(_stage(step, schedule).op.outputs[0], step.scope)
+
+
+@take_step.register
 def _rfactor(step: steps.Rfactor, schedule: Schedule) -> None:
     stage = _stage(step, schedule)
     axis = _leaf(step, stage, step.axis)

@@ -262,6 +262,13 @@ class Factored:
     relations: list[Relation]
     iter_attrs: dict[IterVar, IterAttr]
 
+    def give_loops(self, stage: StageState) -> None:
+        """Give the stage of the first operation its loops."""
+        stage.all_iter_vars[:] = self.all_iter_vars
+        stage.leaf_iter_vars[:] = stage.first_loops[:] = self.leaf_iter_vars
+        stage.relations[:] = self.relations
+        stage.iter_attrs.update(self.iter_attrs)
+
 
 def _check_rfactor(stage: StageState, axis: IterVar, factor_axis: int) -> tuple[ComputeOp, int]:
     op = stage.check_compute("rfactor")

@@ -26,6 +26,7 @@ from autotune.te.step import (
     CacheWrite,
     CacheWriteParts,
     CacheWritePhases,
+    CacheWriteWide,
     Normalize,
     Permute,
     Reindex,
@@ -34,6 +35,7 @@ from autotune.te.step import (
     derived_key,
 )
 from autotune.te.tensor import Operation, Tensor
+from autotune.te.wide_sums import make_wide
 
 # One or several things of a graph.
 Place = Tensor | Operation
@@ -101,20 +103,6 @@ class Schedule:
             for stage in self.stages
             for attr in stage.iter_attrs.values()
         )
-
-    def reads_from(self, reader: StageState, source: StageState) -> bool:
-        """Return whether a stage reads another one, directly or through stages between."""
-        seen = {reader}
-        todo = [reader]
-        while todo:
-            for tensor in todo.pop().op.input_tensors:
-                stage = self.stage_map[tensor.op]
-                if stage is source:
-                    return True
-                if stage not in seen:
-                    seen.add(stage)
-                    todo.append(stage)
-        return False
 
     def cache_read(self, tensor: Tensor, scope: str, readers: Outputs) -> Tensor:
         """Let some stages read a copy of a tensor; return the copy.
@@ -242,6 +230,18 @@ class Schedule:
         self._replace(self[made.source.op], made.packed)
         return self._compute_in_cache(stage, made.cache, made.copy, scope)[0]
 
+    def widen(self, tensor: Tensor, scope: str) -> Tensor:
+        """Sum products of 16-bit floats in float32, in a cache, and round once; return the cache.
+
+        for i, k: C[i] += A[i, k] * B[k]  ->  C.local[i] += float32(A[i, k]) * float32(B[k])
+                                              for i: C[i] = float16(C.local[i])
+        """
+        stage = self[tensor]
+        _check_scope("widen", stage.name, scope)
+        wide, copy = make_wide(self, stage, scope)
+        self.record(CacheWriteWide(stage.key, scope))
+        return self._compute_in_cache(stage, wide, copy, scope)[0]
+
     def rfactor(
         self, tensor: Tensor | Sequence[Tensor], axis: IterVar, factor_axis: int = 0
     ) -> Any:
@@ -261,11 +261,7 @@ class Schedule:
         at = stage.position("rfactor", axis)
         self.record(Rfactor(stage.key, at, factor_axis))
         factor = Stage(self, factored.factor_op, self._new_key(stage, "rf"))
-        factor.all_iter_vars[:] = factored.all_iter_vars
-        factor.leaf_iter_vars[:] = factored.leaf_iter_vars
-        factor.first_loops[:] = factored.leaf_iter_vars
-        factor.relations[:] = factored.relations
-        factor.iter_attrs.update(factored.iter_attrs)
+        factored.give_loops(factor)
         self._replace(stage, factored.final_op)
         self._insert(self.stages.index(stage), factor, stage)
         outputs = list(factored.factor_op.outputs)

@@ -58,7 +58,7 @@ class Stage(LoopPrimitives):
             raise ScheduleError(
                 f"compute_at({self.name}): it is an output of the schedule and stays at the root"
             )
-        if not self.schedule.reads_from(parent, self):
+        if not parent.reads_from(self):
             raise ScheduleError(
                 f"compute_at({self.name}): {parent.name} does not read {self.name}; expected one "
                 "of the stages that do"

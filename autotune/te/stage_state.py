@@ -40,9 +40,6 @@ class ScheduleOwner(Protocol):
     def record(self, step: Step) -> None:
         """Appends a step that has just been taken."""
 
-    def reads_from(self, reader: StageState, source: StageState) -> bool:
-        """Returns whether a stage reads another one, directly or through stages between."""
-
     def replace_op(self, stage: StageState, op: ComputeOp) -> None:
         """Gives a stage a rewritten operation of the same axes."""
 
@@ -201,6 +198,19 @@ class StageState:
                 f"{primitive}({self.name}): it computes rows of {self.scan.name}, in whose loop "
                 "it stays, and whose memory it writes; schedule its loops, or what it reads"
             )
+
+    def reads_from(self, source: StageState) -> bool:
+        """Return whether it reads another stage, directly or through stages between."""
+        seen, todo = {self}, [self]
+        while todo:
+            for tensor in todo.pop().op.input_tensors:
+                stage = self.schedule.stage_map[tensor.op]
+                if stage is source:
+                    return True
+                if stage not in seen:
+                    seen.add(stage)
+                    todo.append(stage)
+        return False
 
     def attached(self) -> list[StageState]:
         """Returns the stages that are computed inside a loop of this one."""

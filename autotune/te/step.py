@@ -222,6 +222,13 @@ class CacheWritePhases(CacheWrite):
 
 
 @dataclass(frozen=True)
+class CacheWriteWide(CacheWrite):
+    """A sum of 16-bit floats moved to a cache, in float32."""
+
+    tag: ClassVar[str] = "cache_write_wide"
+
+
+@dataclass(frozen=True)
 class Rfactor(Step):
     """A reduction was done in two: partly along one axis, then over that axis."""
 

@@ -286,6 +286,10 @@ CASES: dict[str, Case] = {
     "gemm4096_half": half_product(4096),
     "gemm_short_half": half_product(8192, 4096, 256),
     "gemm197_half": half_product(197, 3072, 768),
+    # As `topi.nn.matmul` defines it: with sums in float16.
+    "gemm1024_half_sums": Case(
+        lambda: of(topi.nn.matmul, (1024, 1024), (1024, 1024), dtype="float16"), _matmul
+    ),
     "gemm1024_tf32": tf32_product(1024),
     "gemm2048_tf32": tf32_product(2048),
     "gemm4096_tf32": tf32_product(4096),

@@ -101,7 +101,7 @@ def test_a_reader_may_be_rewritten_many_times_and_still_be_found():
     assert body(s, cache) == "C[ax0, ax1]"
     assert s[s[c].op] is s[c] is s[c.op]
     assert s[s[d].op.input_tensors[0]] is s[cache]
-    assert s.reads_from(s[d], s[c])
+    assert s[d].reads_from(s[c])
 
 
 def test_cache_read_by_a_stage_that_does_not_read_is_refused():
@@ -145,8 +145,8 @@ def test_cache_write_in_the_middle_of_a_chain_serves_its_readers():
     s = te.create_schedule(d.op)
     cache = s.cache_write(c, "shared")
     assert body(s, cache) == "B[i.c] * 2.0f"
-    assert s.reads_from(s[d], s[cache])
-    assert s.reads_from(s[cache], s[b])
+    assert s[d].reads_from(s[cache])
+    assert s[cache].reads_from(s[b])
 
 
 def test_cache_write_of_several_outputs_takes_them_all():

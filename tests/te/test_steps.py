@@ -52,11 +52,9 @@ def every_primitive(view=True):
 
 def test_every_kind_of_step_is_recorded_by_its_primitive():
     recorded = {type(step).tag for step in every_primitive().steps}
-    assert recorded == {*te.STEPS} - {
-        "",
-        "env_threads",
-        "cache_write_phases",
-    }  # of scans, of zeros
+    # Which scans have, sums over zeros, and sums of 16-bit floats.
+    of_few = {"env_threads", "cache_write_phases", "cache_write_wide"}
+    assert recorded == {*te.STEPS} - {"", *of_few}
 
 
 def test_replay_gives_an_equal_schedule_of_the_same_text():

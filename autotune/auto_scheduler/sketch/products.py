@@ -126,7 +126,7 @@ class Product:
 
 
 def product_of(op: Operation, instructions: str) -> Product | None:
-    """Returns the axes of a sum of products for tensor cores, in float32; None if it is none.
+    """Returns the axes of a sum of products for tensor cores; None if it is none.
 
     Which of its axes are columns depends on the instructions, `TENSOR_CORE` or `WGMMA`.
     """
@@ -160,7 +160,7 @@ def product_of(op: Operation, instructions: str) -> Product | None:
 def multiplied(op: ComputeOp) -> tuple[ProducerLoad, ProducerLoad] | None:
     """Returns the two reads whose products an operation adds up, if both have all its steps."""
     body = op.body[0]
-    if not isinstance(body, Reduce) or len(op.body) != 1 or body.dtype != "float32":
+    if not isinstance(body, Reduce) or len(op.body) != 1:
         return None
     if not isinstance(body.condition, IntImm):
         return None
@@ -195,8 +195,13 @@ def _stay_together(axes: Sequence[IterVar], dimensions: Sequence[IterVar], own: 
 
 
 def _is_transposed(load: ProducerLoad, own: Sequence[IterVar], op: ComputeOp) -> bool:
-    """Return whether neighbours in memory are not steps of the reduction, or not these alone."""
-    used = set(walk(load.indices[-1]))
+    """Return whether neighbours are not steps of the reduction, or not these alone.
+
+    Those of a batch are not looked at: a tile has one of them.
+    """
+    sides = {axis.var for axis in (*own, *op.reduce_axis)}
+    indices = [set(walk(index)) for index in load.indices]
+    used = next(each for each in reversed(indices) if each & sides)
     by_steps = any(axis.var in used for axis in op.reduce_axis)
     return not by_steps or any(axis.var in used for axis in own)
 
@@ -228,10 +233,15 @@ def _is_matrix(indices: Sequence[Expr], own: IterVar, found: Product) -> bool:
 
 
 def _factors(body: Reduce) -> tuple[ProducerLoad, ProducerLoad] | None:
-    """Return the factors of a sum, if they are 16-bit floats, or floats cut to TF32."""
+    """Return the factors of a sum in float32, if they are 16-bit floats, or floats cut to TF32.
+
+    Sums of 16-bit floats may be in their own type, as long as nothing was done to them.
+    """
     match body.sources:
-        case (Mul(Cast(ProducerLoad() as a), Cast(ProducerLoad() as b)),):
+        case (Mul(ProducerLoad() as a, ProducerLoad() as b),):
             dtypes: tuple[str, ...] = _SHORT
+        case (Mul(Cast(ProducerLoad() as a), Cast(ProducerLoad() as b)),):
+            dtypes = _SHORT if body.dtype == "float32" else ()
         case (
             Mul(
                 Call(te_math.TF32, (ProducerLoad() as a,)),

@@ -16,6 +16,7 @@ from autotune.auto_scheduler.states.replay import (
     permuted_order,
     phases_scope,
     view_groups,
+    wide_scope,
 )
 from autotune.ir import IterVar
 from autotune.te.relation import SplitRelation
@@ -216,8 +217,9 @@ class _Text(Replay):
 
 def _cache_line(cache: str, tensor: str, scope: str) -> str:
     """Return the line that moves a computation to a cache."""
-    if scope == phases_scope():
-        return f'{cache} = s.phases({tensor}, "{PRIVATE}")'
+    calls = {phases_scope(): "phases", wide_scope(): "widen"}
+    if scope in calls:
+        return f'{cache} = s.{calls[scope]}({tensor}, "{PRIVATE}")'
     scope, parts = parts_of(scope)
     more = "" if parts is None else f", {parts}"
     return f'{cache}, = s.cache_write([{tensor}], "{scope}"{more})'

@@ -75,6 +75,14 @@ def phases_scope() -> str:
     return f"{PRIVATE} phases"
 
 
+def wide_scope() -> str:
+    """Return the scope that says that a cache sums in float32; see `Schedule.widen`.
+
+    TVM knows no such step.
+    """
+    return f"{PRIVATE} wide"
+
+
 class Replayable(Protocol):
     """A step of a state that can be applied to a schedule."""
 
@@ -271,6 +279,9 @@ class Replay:
         if scope == phases_scope():
             scope = PRIVATE
             self._sum_in_phases(stage)
+        elif scope == wide_scope():
+            scope = PRIVATE
+            self.schedule.widen(stage.op.outputs[0], scope)
         else:
             scope, parts = parts_of(scope)
             self.schedule.cache_write(list(stage.op.outputs), scope, parts)

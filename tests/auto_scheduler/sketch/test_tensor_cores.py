@@ -5,6 +5,7 @@ import pytest
 
 from autotune import te, topi
 from autotune.auto_scheduler.search.analytical.tensor_cores import TensorCoreCostModel
+from autotune.auto_scheduler.search.analytical.warpgroups import WarpgroupCostModel
 from autotune.auto_scheduler.search.space.sampler import RowSampler
 from tests.auto_scheduler.graphs import matmul
 from tests.auto_scheduler.tensor_core_programs import (
@@ -132,3 +133,27 @@ def test_steps_of_tensor_cores_come_back_as_the_row_that_they_were():
     _, (model, *_) = tensor_core_models(product(256, 256, 256))
     row = RowSampler(model.program, model.limits(), np.random.default_rng(0)).draw(1)[0]
     assert model.program.row_of(model.program.candidate(row).transform_steps) == row.tolist()
+
+
+def test_a_batch_may_be_the_last_dimension(tmp_path):
+    """Its elements are neighbours in memory, but tiles have one of them: others are."""
+    a, b = (te.placeholder((64, 64, 2), "float16", name=name) for name in "AB")
+    k = te.reduce_axis((0, 64), name="k")
+
+    def total(i, j, h):
+        return te.sum(a[i, k, h].astype("float32") * b[k, j, h].astype("float32"), axis=k)
+
+    tensors = [a, b, te.compute((64, 64, 2), total, name="C")]
+    task, found = programs(tensors, (TensorCoreCostModel, WarpgroupCostModel))
+    assert {type(model) for model in found} == {TensorCoreCostModel, WarpgroupCostModel}
+    rng = np.random.default_rng(0)
+    inputs = [rng.integers(-2, 3, each.shape).astype("float16") for each in (a, b)]
+    wanted = np.einsum("ikh,kjh->ijh", *[each.astype(np.float64) for each in inputs])
+    for place, model in enumerate(found):
+        assert model.batch % 2 == 0  # parts of a sum are a batch too
+        _, (kernel,) = kernels(task, model, 1)
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        (got,) = run_batch([Job(kernel, inputs, 0)], folder)
+        assert not isinstance(got, str), got
+        np.testing.assert_array_equal(got[0], wanted)
