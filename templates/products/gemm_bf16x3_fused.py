@@ -30,7 +30,15 @@ from autotune import SourceKernel, Target, call
 from .. import choices, common
 from ..epilogue import Epilogue
 from . import gemm_wgmma
-from .gemm_shape import TF32, Product, added_together, first_names, result_name, unaligned_rows
+from .gemm_shape import (
+    TF32,
+    Gemm,
+    Product,
+    added_together,
+    first_names,
+    result_name,
+    unaligned_rows,
+)
 from .gemm_wgmma import ARCH, has_wgmma
 
 # Rows of a consumer warpgroup, columns of the widest tile, and floats along K of a K tile.
@@ -43,6 +51,10 @@ SHARED_BYTES = 228 * 1024
 # Into how many ranges sums are split: with few tiles, as many as fill 132 multiprocessors.
 SPLITS = (1, 2, 3, 4, 5, 6, 8, 11, 16, 22, 33, 44, 66)
 REDUCE_THREADS = 128
+# Shared memory of a warp for 16 rows of 32 results, each row padded by 32 bytes.
+STRIP_BYTES = 16 * (4 * 32 + 32)
+# By how much longer than whole sectors these take to be written.
+IN_STRIPS = 0.3
 # Exponents of the sum of what a K tile takes of each unit, by pieces. Of two the products take
 # about as long as loads: they wait for each other more. It fits 120 choices of 24 products as
 # TF32 on an H200, with an error of 12%.
@@ -72,8 +84,12 @@ class FusedTiling:
         self.k_tiles = common.ceil_div(self.all_k_tiles, c["split"])
         # Pieces of 16 bits, and two more columns against bank conflicts.
         self.stage_bytes = 2 * self.pieces * CHUNK * (c["tile_n"] + 2)
+        # Of rows that are no whole sectors of 32 bytes a warp stages strips.
+        plain = isinstance(shape, Gemm) and not shape.by_rows
+        self.strips = (plain and shape.n % 8 > 0) * (c["swapped"] == 0)
         # Flags of four warps, and two mbarriers a stage.
-        self.shared_bytes = c["stages"] * (self.stage_bytes + 32)
+        self.pipeline_bytes = c["stages"] * (self.stage_bytes + 32)
+        self.shared_bytes = self.pipeline_bytes + self.strips * 4 * c["groups"] * STRIP_BYTES
         # Blocks that a multiprocessor has at a time.
         self.resident = 2 - (c["groups"] > 1)
         # Whether operands are contiguous along K, and the floats that a thread loads at once.
@@ -113,7 +129,8 @@ class FusedTiling:
             right_along_k=self.right_along_k, run=self.run,
             blocks_m=self.blocks[0], blocks_n=self.blocks[1],
             producer_registers=PRODUCER_REGISTERS, consumer_registers=self.consumer_registers,
-            r_vec=added_together(size, together), bfloat16=1, tf32=0, **c,
+            r_vec=added_together(size, together), bfloat16=1, tf32=0, strips=int(self.strips),
+            strips_at=self.pipeline_bytes, **c,
         )  # fmt: skip
         return {**knobs, **s.operands(), **gemm_wgmma.product_text(c["tile_n"], loaded=True)}
 
@@ -187,7 +204,7 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     each = sum(work**power for work in works) ** (1 / power)
     # Rows that are not aligned to sectors of 32 bytes, of pairs of floats; with swapped operands
     # threads write floats one at a time anyway.
-    unaligned = (1 - c["swapped"]) * unaligned_rows(shape.n)
+    unaligned = (1 - c["swapped"]) * common.pick(tiling.strips, IN_STRIPS, unaligned_rows(shape.n))
     writing = 4 * tiling.tile_m * c["tile_n"] / 12.6 * together * (1 + unaligned)
     # A scheduler issues one instruction a cycle; SiLU has 16 for a number.
     powers = 16 * shape.epilogue.has_powers
@@ -224,8 +241,9 @@ def kernel(shape: Product, choice: Mapping[str, int]) -> SourceKernel:
         blocks = common.ceil_div(size, REDUCE_THREADS * int(defines["R_VEC"]))
         names = ["partial", *operands, out]
         calls.append(call("gemm_bf16x3_reduce", names, blocks, REDUCE_THREADS, early=True))
+    strips = ["float_strips.h"] if tiling.strips else []
     texts = [
-        "epilogue.h", "operands.h", "mma.h", "pairs.h", "float_pairs.h", "barriers.h",
+        "epilogue.h", "operands.h", "mma.h", "pairs.h", "float_pairs.h", *strips, "barriers.h",
         "dependent_launch.h", "wgmma.h", "packed.h", "wgmma_registers.h",
         f"bf16x{tiling.pieces}_split.h", "gemm_bf16x3_operands.h", "gemm_bf16x3_fused.cu",
     ]  # fmt: skip

@@ -74,6 +74,9 @@ TEXTS = (
 )  # fmt: skip
 # Those of floats.
 FLOAT_TEXTS = tuple(text for text in TEXTS if text != "elements.h")
+# Those that write rows of floats in strips.
+_EPILOGUE, STRIPS = "gemm_tma_epilogue.h", ("float_strips.h", "gemm_tma_float_strips.h")
+STRIP_TEXTS = tuple(name for text in FLOAT_TEXTS for name in (text, *STRIPS * (text == _EPILOGUE)))
 # Those of integers, which have no epilogue.
 _BEHIND = {
     "mma.h": ["mma.h", "mma_int8_across.h"],
@@ -121,7 +124,8 @@ def kernel(
         raise TemplateError(f"gemm of {shape.dtype} by TMA: {reason}, got {shape}")
     defines = {**_defines(tiling, asked), **tiling.maps(asked)}
     calls = _calls(tiling, asked)
-    texts = INTEGER_TEXTS if tiling.integers else FLOAT_TEXTS if tiling.floats else TEXTS
+    floats = STRIP_TEXTS if tiling.float_strip_bytes else FLOAT_TEXTS
+    texts = INTEGER_TEXTS if tiling.integers else floats if tiling.floats else TEXTS
     source = common.cuda_kernel(asked, texts, defines, calls, flags=[f"-arch={ARCH}"])
     workspaces = []
     if choice["split"] > 1 and not tiling.form.cluster_reduce:
@@ -153,6 +157,9 @@ def _defines(tiling: TmaTiling, asked: Product) -> dict[str, int | str]:
     whole = bool(c["split"] == 1 or form.cluster_reduce)
     # Persistent kernels that can load a residual behind the sums do so.
     added = whole and starts_with_residual(asked) and (form.swapped or not form.persistent)
+    strips = tiling.float_strip_bytes
+    if strips:
+        element = {"STRIPS_AT": tiling.shared_bytes - strips}
     images = {}
     if isinstance(shape, Conv2dNhwc):
         images = {"IMAGES": shape.images, "TAP_RUN": implicit_gemm_tma.tap_run(shape)}

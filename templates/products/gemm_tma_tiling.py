@@ -38,6 +38,8 @@ PERSISTENT_REGISTERS = 16
 BOX_BYTES = 16 * 128
 # Of 16 rows of 128 results, each row padded by 16 bytes.
 STRIP_BYTES = 16 * (2 * 128 + 16)
+# Of 16 rows of 32 floats, each row padded by 32 bytes.
+FLOAT_STRIP_BYTES = 16 * (4 * 32 + 32)
 # Fragments of 8 columns from which on one warpgroup keeps the tensor cores busy.
 WIDE = 15
 # Multiprocessors of an H100 or H200: the grid of a persistent kernel.
@@ -182,6 +184,16 @@ class TmaTiling:
         return plain & (form.cluster_reduce == 0) & ((form.swapped == 0) | (form.persistent == 0))
 
     @cached_property
+    def float_strip_bytes(self) -> int:
+        """Shared memory of strips by which rows of floats that are no whole sectors are written.
+
+        Of swapped operands neighbours in c are in different warps.
+        """
+        plain = self.floats and self.shape.n % 8 > 0 and not self.shape.gathers
+        written = plain * (self.form.swapped == 0) * (self.choice["split"] == 1)
+        return written * 4 * self.consumer_warpgroups * FLOAT_STRIP_BYTES
+
+    @cached_property
     def smem_epilogue(self) -> int:
         """Whether results go through shared memory: TMA boxes of 64 columns, or strips.
 
@@ -253,7 +265,7 @@ class TmaTiling:
         return (
             stages * self.stage_bytes + 16 * stages + 8 * self.tiles_in_flight + 1024
             + 8 * self.consumer_warpgroups * (swapped + (self.ordered > 0))
-            + 8 * self.form.cluster_reduce
+            + 8 * self.form.cluster_reduce + self.float_strip_bytes
             + self.smem_epilogue * self.form.persistent * self.consumer_warpgroups * box_bytes
         )  # fmt: skip
 

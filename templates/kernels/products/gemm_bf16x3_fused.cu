@@ -271,6 +271,30 @@ __device__ __forceinline__ void finish_pair_of_row(
 #define FINISH(low, high, m, n, at)
 #endif
 
+#if STRIPS
+// Writes a warp's sums by rows (float_strips.h).
+__device__ __forceinline__ void write_sums(
+    float* __restrict__ out, float (&sum)[WORDS], int row, int column, const EpilogueArgs& epilogue) {
+  extern __shared__ float4 shared_memory[];
+  constexpr int FRAGMENTS = WORDS / 4, LEFT = FRAGMENTS % STRIP_FRAGMENTS;
+  const int lane = threadIdx.x % 32, m = row - lane / 4 * 2, n = column - lane % 4 * 2;
+  float* const strip =
+      reinterpret_cast<float*>(shared_memory) + STRIPS_AT / 4 + (threadIdx.x / 32 - 4) * FLOATS_OF_STRIP;
+#pragma unroll
+  for (int first = 0; first < FRAGMENTS; first += STRIP_FRAGMENTS) {
+#pragma unroll
+    for (int pair = first * 2; pair < FRAGMENTS * 2 && pair < (first + STRIP_FRAGMENTS) * 2; ++pair) {
+      const int m1 = row + pair % 2, n1 = column + pair / 2 * 8;
+      if (m1 < M && n1 < N) FINISH(sum[pair * 2], sum[pair * 2 + 1], m1, n1, static_cast<size_t>(m1) * N + n1);
+    }
+    float* const to = out + static_cast<size_t>(m) * N + n + first * 8;
+    if (first + STRIP_FRAGMENTS <= FRAGMENTS)
+      write_float_strip<STRIP_FRAGMENTS, true>(to, strip, sum + first * 4, M - m, N - n - first * 8, N, lane);
+    else
+      write_float_strip<LEFT ? LEFT : 1, true>(to, strip, sum + first * 4, M - m, N - n - first * 8, N, lane);
+  }
+}
+#else
 // Writes a thread's sums: two rows from `row` on, and of each 8 columns two from `column` on. What the epilogue of some
 // of them needs is loaded before any of these is stored: the compiler cannot know that stores do not alias.
 __device__ __forceinline__ void write_sums(
@@ -294,6 +318,7 @@ __device__ __forceinline__ void write_sums(
     }
   }
 }
+#endif
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm_bf16x3_fused(
     const float* __restrict__ a, const float* __restrict__ b, EPILOGUE_PARAMETERS float* __restrict__ out) {

@@ -187,6 +187,14 @@ PRODUCTS = {
         Gemm(136, 137, 264, "tf32", 1, False, True),
         {"warps_m": 8, "frags_n": 16, "chunk": 32, "stages": 3},
     ),
+    "tf32-strips-ping-pong": (
+        Gemm(130, 197, 72, "tf32", 3, False, True, "", BIAS),
+        {"wgmma": 6, "stages": 4, "frags_n": 9, "chunk": 32},
+    ),
+    "tf32-strips-cooperative": (
+        Gemm(200, 90, 72, "tf32", 2, False, True),
+        {"wgmma": 4, "warps_m": 8, "stages": 3, "frags_n": 6, "chunk": 32},
+    ),
     "tf32-left-across": (
         Gemm(68, 71, 120, "tf32", 1, True, True, "", REST),
         {"chunk": 64, "frags_m": 2},
