@@ -9,6 +9,7 @@ short sums most of the time goes to results, and estimates choose.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container
 from dataclasses import replace
 from functools import lru_cache
@@ -28,16 +29,17 @@ FEW_TERMS = 32
 # Of the estimates by TMA what is comparable to those of kernels of float32: their share of short
 # sums, cycles that a kernel before hides, since launches overlap, and those of copies that they
 # hide; and the cycles of a multiprocessor for a result, more where rows are not aligned to sectors
-# of 32 bytes, beyond what estimates by TMA have of it. With swapped operands it is less while the
-# L2 cache holds most results: 17672x1481x25 took 90 us so and 57 as float32. They are a fit to 32
-# products of short sums on an H200, with an error of 19%.
+# of 32 bytes, beyond what estimates by TMA have of it: in strips, and with swapped operands, while
+# the L2 cache holds most results, and not. They are a fit to 32 products of short sums on an H200,
+# with an error of 19%, and those of strips to 26 choices of six: 1864x6981x34 took 37.4 us so, and
+# 29.1 as float32.
 SHARE, OVERLAPPED, COPIES_OVERLAPPED = 0.84, 1080, 880
-WRITTEN, UNALIGNED, NEAR_BYTES = 0.21, 0.94, 2**26
-UNALIGNED_SWAPPED, FAR_SWAPPED = 0.75, 1.64
+WRITTEN, NEAR_BYTES = 0.21, 45_000_000
+UNALIGNED, FAR = 0.57, 1.4
+UNALIGNED_SWAPPED, FAR_SWAPPED = 0.0, 0.84
 # The same for odd rows in batches: 138 of 125x609x378 took an H200 149 us by TMA, 123 by kernels
 # of float32, 20 of 500x301x250 with one b 21.6 and 27.3.
-# Single products of odd rows take what rows that are not aligned do.
-ODD_SWAPPED, ODD_FAR_SWAPPED = 1.5, 5.0
+ODD_SWAPPED, ODD_FAR_SWAPPED = 0.7, 4.2
 
 
 def runs_as_float32(shape: Gemm, target: Target, knobs: Container[str]) -> bool:
@@ -90,7 +92,8 @@ def _cycles_by_tma(shape: Gemm, target: Target) -> float | None:
     odd = shape.n % 2 > 0 and shape.batch > 1
     near = 4 * shape.batch * shape.m * shape.n <= NEAR_BYTES
     if not form.swapped:
-        longer = UNALIGNED * (shape.n % 2 == 0)
+        # Of rows that are no whole sectors some start at one.
+        longer = (UNALIGNED if near else FAR) * (1 - math.gcd(shape.n, 8) / 8)
     elif near:
         longer = ODD_SWAPPED if odd else UNALIGNED_SWAPPED
     else:

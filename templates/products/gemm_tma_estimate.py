@@ -8,8 +8,9 @@ from autotune import Target
 
 from .. import common
 from ..epilogue import Epilogue
-from .gemm_mma import item_bytes
-from .gemm_shape import HALVES, Product
+from .gemm_mma import FAR_BYTES, item_bytes
+from .gemm_mma import NEAR_BYTES as FAR_FLOATS
+from .gemm_shape import HALVES, TF32, Product
 from .gemm_tma_tiling import MULTIPROCESSORS, PANEL, WIDE, TmaTiling
 
 # Cycles before the main loop of a block, and after its epilogue.
@@ -31,6 +32,12 @@ SUMS, FAR_SUMS, NEAR_BYTES = 9.9, 3.0, 40 * 2**20
 # Share of the cycles of K tiles of a b that swapped operands stream once, with ranges of K reduced
 # within clusters, and extent of K from which on.
 STREAMED, LEAST_STREAMED = 0.58, 1024
+# Cycles of a float of unaligned rows beyond those of whole sectors, in strips and with swapped
+# operands: 116 of 360x165x42 tt took an H200 21.0 us in strips, 33.9 swapped.
+IN_STRIPS, ACROSS_UNALIGNED = 0.12, 0.2
+# By how much less K tiles take in pairs of blocks that split K, with swapped operands, and of how
+# many times as many columns as rows of c.
+PAIRED, STREAMS = 0.1, 4
 # By how much longer products take if a left operand of 64 rows comes from registers.
 REGISTERS_ALONE = 0.5
 
@@ -83,7 +90,13 @@ def estimate(
     persistent *= 1 + 0.015 * (form.cluster_m - 1)
     one = common.pick(form.persistent, persistent, work + ends)
     once = common.pick(form.schedule > 1, ends, PROLOGUE * form.persistent)
-    return cluster_sync + steps * one + once + reducing
+    cycles: float = cluster_sync + steps * one + once + reducing
+    # Large operands are read from memory; for other types only choices of one shape are compared.
+    read = sum(argument.bytes for argument in shape.arguments()[:2])
+    if shape.dtype != TF32 or shape.gathers or read <= FAR_FLOATS:
+        return cycles
+    far: float = (cycles**4 + (read / FAR_BYTES) ** 4) ** 0.25
+    return far
 
 
 def _sums_rate(shape: Product) -> float:
@@ -99,10 +112,15 @@ def _cluster_factor(tiling: TmaTiling) -> float:
     # Those that read other ranges of K make it slower if they share nothing, or are many: more so
     # with swapped operands, and with wide tiles of these: 155x872x4224 took an H200 8.8 us in such
     # clusters by tiles of 64x96 with four ranges, and 7.6 by others. The cause was not found.
+    # Pairs with swapped operands are faster than blocks alone where these stream a large b for few
+    # rows: 256x1600x4096 nt took an H200 8.4 us so and 10.3, but 512x512x8192 14.9 and 9.8.
     partial = tiling.n % tiling.tile_n > 0
-    several = (0.15 + 0.1 * form.swapped) * (sharing > 1) * (split > 2)
-    several = several + 0.2 * form.swapped * (split > 2) * (tiling.tile_n > PANEL)
-    reducing = 0.04 + several + 0.4 * (sharing == 1) + 0.05 * partial
+    many, single = split > 2, sharing == 1
+    streams = tiling.m >= STREAMS * tiling.n
+    pair = form.swapped * single * (split == 2) * streams
+    several = (0.15 + 0.1 * form.swapped) * (sharing > 1) * many
+    several = several + 0.2 * form.swapped * many * (tiling.tile_n > PANEL)
+    reducing = 0.04 + several + 0.4 * single * (1 - pair) - PAIRED * pair + 0.05 * partial
     factor: float = 1 + form.cluster_reduce * reducing
     # Where one tile has all rows, and the L2 cache the other operand: 32x1024x6144 nt took an H200
     # 4.1 us so, 7.1 by `gemm_skinny`.
@@ -147,7 +165,11 @@ def _writing_cycles(tiling: TmaTiling, strips: bool) -> float:
     # H100.
     if tiling.floats or tiling.integers:
         columns, whole = tiling.shape.n, tiling.choice["split"] == 1
-        each += (1.2 if columns % 2 else 0.15 * (columns % 8 > 0)) * (1 - swapped) * whole
+        uneven = 1.2 if columns % 2 else 0.15 * (columns % 8 > 0)
+        uneven = common.pick(tiling.float_strip_bytes > 0, IN_STRIPS, uneven) * (1 - swapped)
+        unaligned = tiling.floats and columns % 8 > 0 and not tiling.shape.gathers
+        across = ACROSS_UNALIGNED if unaligned else 0.0
+        each += (uneven + across * swapped) * whole
     if epilogue != Epilogue(alpha=epilogue.alpha):
         each += (8 + 8 * (epilogue.has_powers)) / 64
     # Where warpgroups multiply one after another, the others store meanwhile.

@@ -31,9 +31,6 @@ LONG_SUM = 256
 # Multiply-adds of floats as TF32, and terms of a sum, up to which ``mma.sync`` is as fast: nine
 # with more terms and 2^20 to 2^22 multiply-adds took an H100 1.2 to 4.3 times as long without TMA.
 TINY_FLOATS, FEW_TERMS = 2**22, 128
-# Elements of b up to which few rows as TF32 gain: 30x7872x11008 (2^26.4) took 128 us on an H100
-# instead of 122, 16x4096x4096 (2^24) 26.8 instead of 27.3.
-MOST_OF_B = 2**25
 # Multiply-adds, and extent of K, from which on convolutions as TF32 gain whatever their channels.
 LEAST_PRODUCTS, LEAST_SUM = 2**23, 65
 # Cycles of a multiprocessor for a result of short sums of floats more with swapped operands, whose
@@ -66,7 +63,8 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     1.05 to 1.6 times as long without. As TF32 TMA was 1.04 to 2.7 times as fast as ``mma.sync``
     and `gemm_wgmma` for nine of ten products of 4e6 multiply-adds and more, and 0.94 times for
     30x7872x11008. On an H100 it was for all of eleven of 16 to 60 rows, both operands K-major, by
-    up to 8.4 times (16x64x30000: 6.5 us instead of 54.6), but for that one (0.95).
+    up to 8.4 times (16x64x30000: 6.5 us instead of 54.6), but for that one (0.95), and on an H200
+    for 24x5612x12248 nt (74.5 us, by `gemm_wgmma` 78.6).
 
     Of 23 layers of 3x3 filters it did for 18 of the 19 that take 7 us and more, the other took as
     long, and for one of four shorter ones: a block first writes its tensor map. With a residual it
@@ -76,7 +74,7 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     if shape.dtype == "int8":
         return suits_integers(shape) and violation(shape, choice, target) is None
     if shape.dtype == TF32:  # `gemm_wgmma` reads no such a
-        slow = not _streams_few_rows(shape)
+        slow = shape.gathers or shape.k <= FEW_TERMS
     else:
         slow = shape.transpose_a and shape.n > FEW_COLUMNS
     if (shape.m < PANEL and slow) or violation(shape, choice, target):
@@ -89,11 +87,6 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     if not in_place(shape.epilogue):
         return choice["split"] > 1 or shape.k >= LONG_SUM
     return suits_strips(shape) if shape.n % 8 > 0 else True
-
-
-def _streams_few_rows(shape: Product) -> bool:
-    """Return whether TMA streams a b that caches hold for sums that pipelines pay for."""
-    return not shape.gathers and shape.k > FEW_TERMS and shape.n * shape.k <= MOST_OF_B
 
 
 def _wins_for_windows(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
@@ -209,12 +202,16 @@ def _untuned_cycles(every: Mapping[str, Any], strips: bool, shape: Product, targ
     return cycles + ALONE_ODD * alone * results / common.multiprocessors(target)
 
 
-def _swapped_as_tf32(shape: Product) -> int:
+def _swapped_as_tf32(shape: Product) -> int | None:
     """Return whether operands are best swapped as TF32: where a is K-major, as it must be then.
+
+    Rows that are no whole sectors may be written in strips otherwise: it is left open.
 
     A residual is read in pairs where they are not: on an H100 3552x96x416 nt took 11.7 us swapped
     and 6.4 to 9.4 otherwise, 2048x2048x1024 nt 40.9 and 34.1.
     """
+    if shape.transpose_b and not shape.transpose_a and shape.n % 8 > 0:
+        return None
     pairs = not in_place(shape.epilogue) and shape.transpose_b and shape.n % 2 == 0
     return int(not shape.transpose_a and not pairs)
 

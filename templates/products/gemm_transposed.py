@@ -34,6 +34,9 @@ LEAST, LEAST_OF_CONVOLUTIONS = 128, 64
 # so many multiply-adds: 43 of 396x320x20 took 8.1 us by TMA on an H200, 21.9 by ``mma.sync``,
 # 530x336x24 with a residual 2.63 and 2.73.
 LEAST_ROWS, SMALL = 64, gemm_tma_untuned.TINY_FLOATS
+# Bytes that copies move in a cycle of a multiprocessor, and those beyond the L2 cache:
+# 274x158x37763 nt took an H200 77.8 us on copies, 62.2 by `gemm_bf16x3_fused`.
+COPIED_NEAR, COPIED_FAR = 16, 14
 # Estimated cycles up to which convolutions are faster by ``cp.async``, including copies of
 # filters.
 SHORT_CONVOLUTION = 15000
@@ -119,7 +122,8 @@ def estimate(shape: Shape, choice: Mapping[str, int], target: Target) -> float:
     sizes = [_sizes(shape)[name] for name, there in _copied(shape, knob).items() if there]
     moved, copies = sum(8 * math.prod(size) for size in sizes), len(sizes)
     product = gemm_half.estimate(k_major(shape, knob), choice, target)
-    return product + 2500 * copies + moved / (16 * multiprocessors)
+    rate = COPIED_NEAR if moved <= 2 * gemm_mma.NEAR_BYTES else COPIED_FAR
+    return product + 2500 * copies + moved / (rate * multiprocessors)
 
 
 def default_choice(shape: Shape, target: Target) -> dict[str, int]:
@@ -136,8 +140,9 @@ def default_choice(shape: Shape, target: Target) -> dict[str, int]:
     knobs = {swapped: Form(0, 1, swapped).knob for swapped in (0, 1)}
     uncopied = {s: knob for s, knob in knobs.items() if not any(_copied(shape, knob).values())}
     choices = []
-    # Odd rows take longest to write: swapped operands pay for copies too.
-    for swapped, knob in (knobs if shape.n % 2 else uncopied or knobs).items():
+    # Rows that are no whole sectors take longest to write: strips, or swapped operands, pay for
+    # copies too.
+    for swapped, knob in (knobs if shape.n % 8 else uncopied or knobs).items():
         whole = k_major(shape, knob)
         if gemm_tma.refusal(whole) is None:
             choices.append(gemm_tma.default_choice(whole, target, swapped=swapped))
