@@ -21,6 +21,9 @@ from .gemm_shape import Gemm, first_names, result_name
 MOST_ROWS = 4
 # Elements of a, which each block has in shared memory.
 MOST_STAGED = 2**15
+# Bytes of a b beyond the L2 cache that are read in a cycle in long runs, and columns of a run by
+# which the share of its time grows that is lost.
+FAR_BYTES, OPENING = 2250, 5.8
 TEXTS = ("epilogue.h", "operands.h", "matvec_across.cu")
 
 
@@ -107,7 +110,9 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
 
     The constants were fitted to products of one row by 4096x4096, 2003x6042, 1192x1771 and
     1213x15092 on an H200. Of 7 to 13 choices each for ten, the one of the least estimate took 1.00
-    to 1.11 times as long as the fastest.
+    to 1.11 times as long as the fastest. Those of a b beyond the L2 cache whose rows are not
+    aligned to 16 bytes are a fit to 55 choices of four, by which six of seven others and of these
+    were 1.17 to 1.24 times as fast.
     Choices may be arrays of them.
     """
     tiling, c = AcrossTiling(shape, choice), choice
@@ -116,12 +121,18 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     waves = common.ceil_div(tiling.blocks, count * tiling.resident)
     together = common.smaller(tiling.resident, common.ceil_div(tiling.blocks, count))
     clustered = c["split"] > 1
-    # Lanes of a warp that load different rows read them more slowly, and so they do short runs.
-    narrow = (16 / common.smaller(c["across"], 16)) ** 0.15
-    narrow = narrow * (32 / common.smaller(tiling.columns, 32)) ** 0.1
-    own = together * 4 * tiling.range * tiling.columns / 40
-    reading = (size / MEMORY_BYTES if far else own * waves) * narrow * (1 + 0.06 * clustered)
-    waiting = waves * tiling.turns * (800.0 if far else 210.0)
+    own = waves * together * 4 * tiling.range * tiling.columns / 40
+    apart, turn = 16 / common.smaller(c["across"], 16), 800.0 if far else 210.0
+    if far and shape.n % 4 > 0:
+        # Short runs of rows that are not aligned read some sectors twice.
+        runs = (1 + OPENING / tiling.columns) * (0.9 + 0.1 * apart)
+        reading = common.larger(size / FAR_BYTES * runs, own)
+        turn = 610.0
+    else:
+        # Lanes of a warp that load different rows read them more slowly, and so do short runs.
+        runs = apart**0.15 * (32 / common.smaller(tiling.columns, 32)) ** 0.1
+        reading = (size / MEMORY_BYTES if far else own) * runs * (1 + 0.06 * clustered)
+    waiting = waves * tiling.turns * turn
     working = waves * tiling.turns * tiling.turn * tiling.columns * together * shape.m / 64
     cycles: float = (reading**3 + waiting**3 + working**3) ** (1 / 3)
     summing = 0.1 * tiling.threads * shape.m * c["vec"]
