@@ -16,7 +16,6 @@ from autotune.templates.products.gemm_shape import Gemm
 from autotune.templates.products.gemm_tma_form import Form
 
 from autotune.target import Target
-from autotune.task import create
 from tests.templates.products.test_gemm_tma import (
     BIAS,
     GELU,
