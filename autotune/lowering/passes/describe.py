@@ -10,6 +10,7 @@ from autotune.ir.stmt import Allocate, AsyncCopy, Buffer, For, LetStmt, Stmt, St
 from autotune.ir.visitor import StmtVisitor, Visitor
 from autotune.lowering.function import LoweredKernel
 from autotune.lowering.passes.draft import Draft
+from autotune.lowering.passes.grid import grid_of
 from autotune.lowering.plan import Thread
 
 
@@ -27,11 +28,10 @@ def describe_kernel(body: Stmt, draft: Draft) -> LoweredKernel:
     if draft.params:
         used.visit(body)
         _check_closed(draft.name, used, draft.threads, draft.params)
-    grid = draft.grid
     return LoweredKernel(
         name=draft.name,
         params=tuple(one for one in draft.params if one in used.found),
-        grid=(grid.get("blockIdx.x", 1), grid.get("blockIdx.y", 1), grid.get("blockIdx.z", 1)),
+        grid=grid_of(draft),
         block=(
             block.get("threadIdx.x", 1),
             block.get("threadIdx.y", 1),

@@ -15,6 +15,7 @@ from autotune.ir.stmt import Stmt
 from autotune.lowering.passes.barriers import insert_barriers
 from autotune.lowering.passes.describe import describe
 from autotune.lowering.passes.draft import Draft
+from autotune.lowering.passes.grid import number_blocks
 from autotune.lowering.passes.limits import check_limits
 from autotune.lowering.passes.partition import partition_loops
 from autotune.lowering.passes.pipeline import pipeline_loops
@@ -65,6 +66,7 @@ PASSES = (
     Pass("unroll", unroll_loops),
     # ... and of iterations that are written out, more conditions are of one loop alone.
     Pass("partition", partition_loops),
+    Pass("grid", number_blocks),
 )
 
 
