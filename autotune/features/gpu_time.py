@@ -335,11 +335,10 @@ class _Statement:
 
 def _moves_by_one(touch: Touch, var: Var) -> bool:
     """Return whether a step of a loop goes to the next element."""
-    one = {var: np.array([0, 1], np.int64)}
     moved = 0
     for index, stride in zip(touch.indices, touch.strides, strict=True):
-        here = _value(index, one)
-        moved += 0 if isinstance(here, int) else stride * int(here[1] - here[0])
+        if var in index.vars:
+            moved += stride * int(_value(index, {var: 1}) - _value(index, {}))
     return moved == 1
 
 
@@ -348,13 +347,14 @@ def _conflicts(words: Ints) -> float:
     return float(np.bincount(np.unique(words) % _WARP, minlength=_WARP).max())
 
 
-def _value(form: Affine, known: Mapping[Var, Ints]) -> Ints | int:
+def _value(form: Affine, known: Mapping[Var, Ints | int]) -> Ints | int:
     """Return an index where some variables have values and all others are 0."""
     total: Ints | int = 0
     for atom, factor in form.terms.items():
         if atom.kind is AtomKind.VAR:
             (var,) = atom.vars
-            total = total + factor * known.get(var, 0)
+            if var in known:
+                total = total + factor * known[var]
         elif atom.form is not None and atom.kind in (AtomKind.DIV, AtomKind.MOD):
             inner = _value(atom.form, known) + atom.form.const
             whole = atom.kind is AtomKind.DIV
