@@ -300,6 +300,17 @@ KERNELS = {
   __syncwarp();
   for (int i = t; i < 224; i += 32) b[i] = s[i];"""
     ),
+    # The second copy is in no group yet.
+    "copies-of-no-group": Ptx(
+        """
+  __shared__ __align__(16) unsigned s[96];
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(place(s + t)), "l"(a + t));
+  asm volatile("cp.async.commit_group;" ::: "memory");
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;"
+               :: "r"(place(s + 32 + 2 * t)), "l"(a + 32 + 2 * t), "r"(lane % 3 * 4));
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  for (int i = 0; i < 3; ++i) b[32 * i + t] = i ? s[32 + 2 * t + i - 1] : s[t];"""
+    ),
     "bulk-copy": Ptx(
         """
   __shared__ __align__(16) unsigned s[512];

@@ -70,6 +70,7 @@ ON_A_DEVICE = {
     "elect": 1228533026,
     "special-registers": 3131521660,
     "copies": 1782249653,
+    "copies-of-no-group": 2042952317,
     "bulk-copy": 4128338498,
     "cluster": 3520531543,
 }

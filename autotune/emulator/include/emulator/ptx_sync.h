@@ -89,9 +89,13 @@ EMULATOR_OWN void ptx_copy(PtxRun& run) {
 }
 EMULATOR_OWN void ptx_copy_commit(PtxRun&) { ++current->copy_group; }
 EMULATOR_OWN void ptx_copy_wait(PtxRun& run) { wait_copies(run.word(0)); }
-EMULATOR_OWN void ptx_copy_arrive(PtxRun& run) {
+// Those of no group yet too.
+EMULATOR_OWN void ptx_copy_wait_all(PtxRun&) {
   ++current->copy_group;
   wait_copies(0);
+}
+EMULATOR_OWN void ptx_copy_arrive(PtxRun& run) {
+  ptx_copy_wait_all(run);
   mbarrier_arrive(generic_address(run.word(0)));
 }
 

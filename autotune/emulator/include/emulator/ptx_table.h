@@ -55,6 +55,7 @@ EMULATOR_OWN PtxPerform ptx_known(const char* name, int words) {
       {"cp.async.cg.shared.global", ptx_copy, 3, 4},
       {"cp.async.commit_group", ptx_copy_commit},
       {"cp.async.wait_group", ptx_copy_wait, 1},
+      {"cp.async.wait_all", ptx_copy_wait_all},
       {"cp.async.mbarrier.arrive.noinc.shared::cta.b64", ptx_copy_arrive, 1},
       {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes", ptx_copy_bulk, 4},
       {"cp.async.bulk.commit_group", ptx_store_commit},
