@@ -37,9 +37,9 @@ def text(*names: str) -> str:
 
 
 def clusters_of(target: Target) -> bool:
-    """Return whether blocks can form clusters: sm_90 and later, and not in the emulator."""
+    """Return whether blocks can form clusters: sm_90 and later."""
     digits = "".join(c for c in target.arch if c.isdigit())
-    return target.kind == "cuda" and not target.emulate and int(digits or 0) >= 90
+    return target.kind == "cuda" and int(digits or 0) >= 90
 
 
 def ceil_div(n: int, by: int) -> int:

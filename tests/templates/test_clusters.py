@@ -24,8 +24,11 @@ from autotune.templates.products import (
 )
 from autotune.templates.products.gemm_shape import Gemm
 
+from autotune.driver import build
 from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.errors import DeviceError
+from autotune.target import Target
+from autotune.task import create
 from tests.templates.emulated import arrays_of
 
 REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=0.5)
@@ -171,3 +174,15 @@ def test_a_stage_that_is_released_while_it_is_multiplied_gives_wrong_results(tmp
     late, early = results(kernel, arrays, tmp_path)
     np.testing.assert_allclose(early, wanted, rtol=2e-2, atol=4e-2)
     assert not np.allclose(late, wanted, rtol=2e-2, atol=4e-2)
+
+
+def test_the_space_of_an_emulated_device_has_clusters_that_run():
+    target = Target("cuda -emulate -arch=sm_90")
+    task = create("gemm.cuda", (3, 64, 96, "float32"), target)
+    space = task.config_space
+    drawn = map(space.get, space.sample(400, np.random.default_rng(1)))
+    source = task.instantiate(next(each for each in drawn if each["cluster"].val))
+    assert "__cluster_dims__" in source.text()
+    arrays = arrays_of(source)
+    build(source, target=target)(*arrays)
+    np.testing.assert_allclose(arrays[-1], source.reference(*arrays[:-1]), rtol=1e-4, atol=1e-4)
