@@ -13,6 +13,7 @@ from autotune.task import OtherOptionEntity
 
 from . import te_common
 from .te_common import Scheduled
+from .te_limits import Block, Point, block_part, keep_possible, staged_bytes, thread_part
 from .te_untuned import CUDA_UNROLL, Tile, output_tiles, slices
 
 # What suits a block on a GPU.
@@ -49,6 +50,7 @@ def on_gpu(
     if cfg.is_fallback:
         cfg["auto_unroll_max_step"], cfg["unroll_explicit"] = map(OtherOptionEntity, CUDA_UNROLL)
     te_common.define_unroll(cfg)
+    keep_possible(cfg, partial(_block_of, out, tiled, names))
 
     local = te_common.summed_in_registers(s, out)
     shared = []
@@ -66,6 +68,25 @@ def on_gpu(
         te_common.fetch_together(s[stage], threads.extents)
     te_common.unroll(cfg, s[out], threads.first)
     return s, [*inputs, out]
+
+
+def _block_of(
+    out: te.Tensor, tiled: Mapping[str, te.IterVar], reduced: Sequence[str], c: Point
+) -> Block:
+    """Return what a block of `on_gpu` takes."""
+    total = te_common.sum_of(out).op
+    knob_of = {axis: name for name, axis in tiled.items()}
+    parts = zip(total.axis, out.op.axis, strict=True)
+    sizes = {a.var: block_part(c, knob_of[own]) for a, own in parts if own in knob_of}
+    slices_of = zip(total.reduce_axis, reduced, strict=True)
+    sizes |= {axis.var: c[name].size[1] for axis, name in slices_of}
+    threads = [c[name].size[2] for name in tiled]
+    return Block(
+        math.prod(threads),
+        deep=threads[0],
+        sums=math.prod(thread_part(c, name) for name in tiled),
+        shared_bytes=staged_bytes(te_common.sum_of(out), sizes),
+    )
 
 
 def on_cpu(inputs: Sequence[te.Tensor], out: te.Tensor) -> Scheduled:

@@ -29,14 +29,32 @@ CASES = {
 }  # fmt: skip
 
 
+def _arrays(*shapes, dtype="float32"):
+    return [("TENSOR", shape, dtype) for shape in shapes]
+
+
+# Templates under the names of TVM's, of any sums of products.
+SUMS = {
+    "conv3d_ncdhw.cuda": [
+        (*_arrays((1, 16, 8, 28, 28), (32, 16, 3, 3, 3)), (1,) * 3, (1,) * 6, (1,) * 3),
+    ],
+    "conv2d_transpose_nchw.cuda": [
+        (*_arrays((1, 64, 14, 14), (64, 32, 4, 4)), (2, 2), (1, 1, 1, 1), "float32"),
+        (*_arrays((2, 31, 13, 9), (31, 53, 3, 3)), (2, 1), (1, 1, 1, 1), "float32", (1, 0)),
+    ],
+    "batch_matmul_int8.cuda": [
+        (*_arrays((4, 128, 64), (4, 128, 64), dtype="int8"), None, "float32"),
+    ],
+}  # fmt: skip
+EVERY = [(name, args) for name, each in (CASES | SUMS).items() for args in each]
+
+
 def test_every_te_template_for_gpus_is_here():
     names = [name for name in TASK_TABLE if name.startswith("te/") and name.endswith(".cuda")]
     assert sorted(names) == sorted(CASES)
 
 
-@pytest.mark.parametrize(
-    ("name", "args"), [(name, args) for name, each in CASES.items() for args in each], ids=str
-)
+@pytest.mark.parametrize(("name", "args"), EVERY, ids=str)
 def test_nine_of_ten_drawn_points_can_be_lowered(name, args):
     task = create(name, args, TARGET)
     limits, failed = Target(TARGET).limits, []
