@@ -46,6 +46,8 @@ from autotune.utils.math import round_up
 INDENT = "  "
 # The C type of loop variables and thread indices. Lowering refuses buffers that it cannot index.
 INDEX_TYPE = "int"
+# The most iterations that `#pragma GCC unroll` takes; the compiler stops far earlier by itself.
+MOST_UNROLLED = 65534
 # Operators whose assignment form says the same in fewer words.
 _UPDATES = {Add: "+", Sub: "-", Mul: "*"}
 # What GCC must not do, and which functions it would do it to.
@@ -82,7 +84,7 @@ class StatementPrinter:
         self.lines: list[str] = []
         self.depth = 1
         self.freed: list[list[str]] = []
-        self.in_parallel = False
+        self.in_pragma = False  # of OpenMP, in which no loop can be parallel
 
     def line(self, text: str) -> None:
         """Write one line at the present depth."""
@@ -134,23 +136,30 @@ class StatementPrinter:
         if node.kind in (ForKind.THREAD, ForKind.VTHREAD):
             raise AssertionError(f"loop {node.var.name!r} is left of kind {node.kind.value}")
         extent = self.expressions.text(node.extent)
-        outermost_parallel = node.kind is ForKind.PARALLEL and not self.in_parallel
+        outermost_parallel = node.kind is ForKind.PARALLEL and not self.in_pragma
         if node.kind is ForKind.VECTORIZED and self.vector_loop(node):
             return
         if outermost_parallel:
             self.line("#pragma omp parallel for")
         elif node.kind is ForKind.VECTORIZED:
             self.line("#pragma omp simd")
-        elif node.kind is ForKind.UNROLLED:
+        elif node.kind is ForKind.UNROLLED and self.can_be_marked(node.extent):
             self.line(self.dialect.unroll.format(extent))
         self.names.enter()
         i = self.declare(node.var, node.var.name)
         self.line(f"for ({INDEX_TYPE} {i} = 0; {i} < {extent}; ++{i}) {{")
-        before, self.in_parallel = self.in_parallel, self.in_parallel or outermost_parallel
+        before = self.in_pragma
+        self.in_pragma |= outermost_parallel or node.kind is ForKind.VECTORIZED
         self.block(node.body)
-        self.in_parallel = before
+        self.in_pragma = before
         self.line("}")
         self.names.leave()
+
+    def can_be_marked(self, extent: Expr) -> bool:
+        """Return whether a loop can be marked: some pragmas say how often it runs."""
+        if "{}" not in self.dialect.unroll:
+            return True
+        return isinstance(extent, IntImm) and extent.value <= MOST_UNROLLED
 
     def vector_loop(self, node: For) -> bool:
         """Write a loop in vector types; return whether that can be done."""

@@ -92,10 +92,25 @@ def test_loop_kinds_are_pragmas():
     ]
 
 
+@pytest.mark.parametrize("extent", [70000, Var("n")], ids=["many", "n"])
+def test_only_a_pragma_that_can_say_how_often_a_loop_runs_is_in_front_of_it(extent):
+    loop = For(Var("i"), extent, ForKind.UNROLLED, Store(B, (const(0),), const(0.0)))
+    args = [B, extent] if isinstance(extent, Var) else [B]
+    assert body_of(loop, *args, language="c")[0].startswith("for (int i = 0; i < ")
+    assert body_of(loop, *args)[0] == "#pragma unroll"
+
+
 def test_only_the_outermost_of_nested_parallel_loops_is_parallel():
     i, j = Var("i"), Var("j")
     body = For(i, 2, ForKind.PARALLEL, For(j, 2, ForKind.PARALLEL, Store(B, (i + j,), const(0.0))))
     assert sum("omp" in line for line in body_of(body, B, language="c")) == 1
+
+
+def test_no_loop_in_one_of_vectors_is_parallel():
+    j = Var("j")
+    inner = For(j, 2, ForKind.PARALLEL, Store(B, (j,), const(0.0)))
+    lines = body_of(For(Var("i"), 2, ForKind.VECTORIZED, inner), B, language="c")
+    assert [line for line in lines if "omp" in line] == ["#pragma omp simd"]
 
 
 def test_updates_are_written_as_updates():
