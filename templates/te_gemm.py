@@ -19,7 +19,7 @@ from .te_limits import Block, Point, block_part, keep_possible, thread_part
 # threads, threads, and a thread's own part; slices of the sum, and threads that share it.
 CUDA_STARTS = (
     ((2, 16, 2), (2, 8, 4), 32, 2),
-    ((2, 8, 4), (4, 16, 2), 64, 2),
+    ((2, 8, 4), (2, 16, 4), 64, 2),
     ((1, 16, 2), (1, 8, 4), 64, 2),
     ((2, 8, 4), (2, 8, 4), 8, 1),
     ((1, 8, 4), (1, 16, 4), 16, 1),
@@ -52,6 +52,7 @@ def schedule_cuda(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
     # asynchronous copies.
     cfg.define_knob("pipeline", [0, 1, 2, 3, 4])
     te_common.define_unroll(cfg)
+    depth = te_common.extent_of(k)
     lengths = [topi.utils.get_const_tuple(each.shape)[1] for each in (a, b)]
     vector = math.gcd(4, *lengths)
     for tile_i, tile_j, slice_k, threads_k in CUDA_STARTS:
@@ -60,7 +61,8 @@ def schedule_cuda(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
             {
                 "tile_i": tile_i,
                 "tile_j": tile_j,
-                "tile_k": [slice_k],
+                # As many slices, of one length: a shorter last one has conditions everywhere.
+                "tile_k": [math.ceil(depth / math.ceil(depth / slice_k))],
                 "sharing": threads_k,
                 "vector": vector,
                 "pipeline": 3 if a.dtype == "float32" else 0,
