@@ -12,7 +12,15 @@ from autotune.task import TemplateConfig
 from . import te_common
 from .arguments import template
 from .te_common import Scheduled
-from .te_limits import Block, Point, block_part, keep_possible, staged_bytes, thread_part
+from .te_limits import (
+    Block,
+    Point,
+    block_part,
+    keep_possible,
+    shared_part,
+    staged_bytes,
+    thread_part,
+)
 
 Extents = int | Sequence[int]
 Tensors = tuple[te.Tensor, te.Tensor, te.Tensor]
@@ -95,6 +103,8 @@ def _block_of(conv: te.Tensor, reduced: Sequence[str], c: Point) -> Block:
     total = te_common.sum_of(conv)
     whole = [te_common.extent_of(axis) for axis in total.op.reduce_axis]
     slices = [c[name].size[1] for name in reduced] or whole
+    if reduced:
+        slices[0] = shared_part(c, reduced[0])
     tiles = [block_part(c, name) for name in CUDA_TILES]
     axes = [*total.op.axis[1:], *total.op.reduce_axis]
     sizes = {axis.var: n for axis, n in zip(axes, [*tiles, *slices], strict=True)}

@@ -13,7 +13,7 @@ from autotune.ir.structure import variables
 from . import te_common
 from .arguments import template
 from .te_common import Scheduled
-from .te_limits import Block, Point, block_part, keep_possible, thread_part
+from .te_limits import Block, Point, block_part, keep_possible, shared_part, thread_part
 
 # Tiles of rows and columns from which the choice of untuned kernels on a GPU starts: virtual
 # threads, threads, and a thread's own part; slices of the sum, and threads that share it.
@@ -73,7 +73,7 @@ def schedule_cuda(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
 
     local = te_common.summed_in_registers(s, c)
     along = _along_sum(local)
-    keep_possible(cfg, partial(_block_of, along, bits_of(a.dtype) // 8))
+    keep_possible(cfg, partial(_block_of, along, bits_of(a.dtype) // 8, depth))
     # Where both matrices are stored along the sum, neighbouring threads take neighbours of it.
     tags, tag_k = ("zy", "threadIdx.x") if all(along) else ("yx", "threadIdx.z")
     total, (ko,), (ki,) = te_common.share_sum(
@@ -102,15 +102,23 @@ def schedule_cuda(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
     return s, [a, b, c]
 
 
-def _block_of(along: Sequence[bool], item: int, c: Point) -> Block:
-    """Return what a block of `schedule_cuda` takes: `_along_sum`, and bytes of an element."""
+def _block_of(along: Sequence[bool], item: int, depth: int, c: Point) -> Block:
+    """Return what a block of `schedule_cuda` takes.
+
+    Args:
+        along: `_along_sum`.
+        item: bytes of an element.
+        depth: how much is added up.
+        c: the point.
+    """
     sharing, vector, pipeline = (c[name].val for name in ("sharing", "vector", "pipeline"))
     threads = sharing * c["tile_i"].size[2] * c["tile_j"].size[2]
-    deep = c["tile_k"].size[1]
+    deep = shared_part(c, "tile_k")
     apart = deep + (vector - deep) % (2 * vector)
     rows = (block_part(c, "tile_i"), block_part(c, "tile_j"))
     staged = sum(n * (apart if own else deep) for n, own in zip(rows, along, strict=True))
-    slices = pipeline + (pipeline <= 1)
+    # Of a sum in one slice there is no next one.
+    slices = 1 + (c["tile_k"].size[1] < depth) * (pipeline + (pipeline <= 1) - 1)
     # Threads of several warps exchange what they have of a sum through shared memory.
     virtual = c["tile_i"].size[1] * c["tile_j"].size[1]
     exchanged = 0 if all(along) else 4 * (sharing > 1) * threads * virtual

@@ -91,6 +91,13 @@ def thread_part(c: Point, knob: str) -> int:
     return part
 
 
+def shared_part(c: Point, knob: str) -> int:
+    """Return how long slices of a sum are whose parts `te_common.share_sum` gives to threads."""
+    size, sharing = c[knob].size[1], c["sharing"].val
+    part: int = (size + sharing - 1) // sharing * sharing
+    return part
+
+
 def staged_bytes(total: te.Tensor, sizes: Sizes) -> int:
     """Return the bytes of what a part of a sum of products reads.
 
