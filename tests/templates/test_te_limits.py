@@ -77,9 +77,9 @@ def test_smaller_devices_have_fewer_points(name):
     assert 0 < small < large
 
 
-def recorded(threads, own, slice_k):
+def recorded(threads, own, slice_k, pipeline=0):
     """Return a configuration of ``te/gemm.cuda``, as logs have it, of (rows, columns)."""
-    values = {"sharing": 1, "vector": 1, "pipeline": 0}
+    values = {"sharing": 1, "vector": 1, "pipeline": pipeline}
     values |= {"auto_unroll_max_step": 0, "unroll_explicit": 0}
     splits = {
         "tile_i": [-1, 1, threads[0], own[0]],
@@ -103,3 +103,11 @@ def test_a_record_of_a_larger_device_is_refused_by_what_is_too_large():
     schedule, tensors = create("te/gemm.cuda", (1024,) * 3, "cuda -arch=sm_75").instantiate(config)
     with pytest.raises(AutotuneError, match="shared memory"):
         lower_schedule(schedule, tensors, target_kind="cuda", limits=limits)
+
+
+def test_a_sum_in_one_slice_is_counted_without_a_ring_of_slices():
+    task = create("te/gemm.cuda", (64, 64, 128), TARGET)
+    point = task.config_space.point_of(recorded((8, 8), (8, 8), 128, pipeline=4).recorded)
+    schedule, tensors = task.instantiate(point)
+    lowered = lower_schedule(schedule, tensors, target_kind="cuda", limits=Target(TARGET).limits)
+    assert lowered.kernels[0].shared_bytes < 80 * 1024
