@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -25,7 +24,6 @@ from autotune.ir import (
     same,
     whole,
 )
-from autotune.ir.base import Operand
 from autotune.te.location import locate_error, user_line
 from autotune.te.reduction import NUMBERED, UNNAMED
 from autotune.te.tensor import Attrs, ComputeOp, Dim, Extent, PlaceholderOp, Tensor, TensorSlice
@@ -33,11 +31,6 @@ from autotune.utils.check import is_whole
 
 # Indices are of int32.
 _MOST = 2**31 - 1
-# What is said where a function of Python, math or numpy got an expression.
-_FUNCTIONS = (
-    "use functions of te, such as te.exp, te.abs, te.power (for **) or te.round, instead of those "
-    "of Python, math and numpy"
-)
 _TAG: ContextVar[str] = ContextVar("te_tag", default="")
 
 
@@ -92,22 +85,8 @@ def compute(
         value = fcompute(*[each.var for each in axis])
     except ExpressionError as error:
         raise ExpressionError(locate_error(error, name)) from error
-    except TypeError as error:
-        if not _of_expressions(error):
-            raise
-        raise ExpressionError(f"{locate_error(error, name)}; {_FUNCTIONS}") from error
     op = make_compute(name, axis, value, tag, attrs)
     return op.outputs[0] if len(op.outputs) == 1 else op.outputs
-
-
-def _of_expressions(error: TypeError) -> bool:
-    """Return whether Python or numpy says that a function takes no expressions."""
-    kinds, waiting = {"TensorSlice", "Tensor"}, [Operand]
-    while waiting:
-        below = waiting.pop().__subclasses__()
-        kinds.update(each.__name__ for each in below)
-        waiting += below
-    return not kinds.isdisjoint(re.findall(r"\w+", str(error)))
 
 
 def make_compute(

@@ -1,9 +1,7 @@
 """Placeholders and computes: shapes, axes, bodies, and what is refused."""
 
 import functools
-import math
 
-import numpy as np
 import pytest
 
 from autotune import te
@@ -258,19 +256,3 @@ def test_a_mistake_inside_the_function_names_tensor_and_line():
         te.compute((2,), halve, name="B")
     with pytest.raises(ExpressionError, match=HERE + r"B: i < 1 has no truth value .* te\.max"):
         te.compute((2,), lambda i: 1 if i < 1 else 2, name="B")
-
-
-@pytest.mark.parametrize(
-    "function",
-    [np.exp, math.exp, abs, int, lambda x: x**2],
-    ids=["numpy.exp", "math.exp", "abs", "int", "**"],
-)
-def test_a_function_that_takes_no_expressions_is_told_from_those_of_te(function):
-    a = te.placeholder((2,), name="A")
-    with pytest.raises(ExpressionError, match=HERE + r"B: .*; use functions of te, such as te\.e"):
-        te.compute((2,), lambda i: function(a[i]), name="B")
-
-
-def test_a_mistake_in_a_call_of_a_function_stays_what_it_is():
-    with pytest.raises(TypeError, match="missing 1 required positional argument"):
-        te.compute((2,), lambda i: (lambda x: x)(), name="B")
