@@ -26,7 +26,14 @@ from autotune.ir.dtype import (
     promote,
     with_lanes,
 )
-from autotune.ir.foreign_calls import no_abs, no_float, no_power, numpy_of_expressions
+from autotune.ir.foreign_calls import (
+    no_abs,
+    no_float,
+    no_int,
+    no_power,
+    no_round,
+    numpy_of_expressions,
+)
 
 ExprLike = Union["Operand", int, float]
 
@@ -43,7 +50,7 @@ class Operand:
 
     __slots__ = ()
     __array_ufunc__ = numpy_of_expressions
-    __abs__, __pow__ = no_abs, no_power
+    __abs__, __pow__, __round__ = no_abs, no_power, no_round
 
     def __add__(self, other: ExprLike) -> Expr:
         return OPERATORS["+"].of(self, other)
@@ -139,7 +146,7 @@ class Expr(Node, Operand):
 
     __slots__ = ("dtype",)
     dtype: str
-    __float__ = no_float
+    __float__, __int__ = no_float, no_int
 
     def __bool__(self) -> bool:
         raise ExpressionError(

@@ -86,6 +86,21 @@ def no_float(one: object) -> float:
     )
 
 
+def no_int(one: object) -> int:
+    """Refuse ``int(x)``."""
+    raise ExpressionError(
+        f"{one} has no value while the program is being built; use astype('int32') in place of "
+        "int()"
+    )
+
+
+def no_round(one: object, digits: int = 0) -> NoReturn:
+    """Refuse ``round(x)``."""
+    raise ExpressionError(
+        f"round({one}): use te.nearbyint, which rounds as round does, or te.round"
+    )
+
+
 def no_abs(one: object) -> NoReturn:
     """Refuse ``abs(x)``."""
     raise ExpressionError(f"abs({one}): use te.abs")

@@ -21,10 +21,24 @@ A = te.placeholder((4, 4), name="A")
         (np.sum, "write the sum with te.sum"),
         (lambda x: np.ones(3) * x, "numpy.multiply: an array is no operand .* te.placeholder"),
         (math.exp, r"A\[i, j\] has no value .* use te.exp and others"),
+        (int, r"A\[i, j\] has no value .* use astype\('int32'\)"),
+        (round, r"round\(A\[i, j\]\): use te.nearbyint"),
         (abs, r"abs\(A\[i, j\]\): use te.abs"),
         (lambda x: x**2, r"\*\* \(2\): use te.power"),
     ],
-    ids=["exp", "abs", "arctan", "maximum", "sum", "array", "math", "built_in", "power"],
+    ids=[
+        "exp",
+        "abs",
+        "arctan",
+        "maximum",
+        "sum",
+        "array",
+        "math",
+        "int",
+        "round",
+        "abs",
+        "power",
+    ],
 )
 def test_a_foreign_function_is_refused_with_the_name_of_that_of_te(function, message):
     with pytest.raises(ExpressionError, match=message):
