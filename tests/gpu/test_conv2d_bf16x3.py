@@ -21,6 +21,7 @@ SHAPES = {
     "stride": Conv2d(1, 29, 31, 70, 48, 3, 3, (2, 2), (1, 1), True, False),
     "one-tap": Conv2d(1, 15, 17, 64, 256, 1, 1, (2, 2), (0, 0), False, False),
     "few-channels": Conv2d(1, 61, 67, 64, 3, 7, 7, (2, 2), (3, 3), False, False),
+    "many-taps": Conv2d(1, 14, 15, 40, 43, 7, 7, (1, 1), (3, 3), True, False),
     "groups": Conv2d(
         2, 12, 12, 128, 64, 3, 3, (1, 1), (2, 2), True, False, dilation=(2, 2), groups=2
     ),

@@ -30,3 +30,11 @@ def test_the_default_compiles_for_hopper_and_its_sums_stay_in_registers(name, tm
     found = spilled(kernel, tmp_path)
     assert len(found) == len({call.entry for call in kernel.calls})
     assert max(found) <= 32
+
+
+@needs_nvcc
+def test_copies_of_filters_of_many_taps_leave_registers_to_the_sums(tmp_path):
+    task = create("conv2d_nchw.cuda", (1, 56, 56, 128, 96, 7, 7, 1, 3), "cuda -arch=sm_90")
+    kernel = task.instantiate(task.default()).kernel("cuda")
+    assert [call.entry for call in kernel.calls] == ["conv2d_bf16x3"]
+    assert max(spilled(kernel, tmp_path)) <= 128

@@ -63,8 +63,10 @@ __device__ __forceinline__ void copy_filters(float* to, const TileSource& source
   constexpr int COMMON = (VECTORS & -VECTORS) < THREADS ? VECTORS & -VECTORS : THREADS;
   constexpr int APART = THREADS / COMMON, REPEATS = APART < TILE_CO ? TILE_CO / APART : 1;
   constexpr int ALL_OF_THREAD = (ALL + THREADS - 1) / THREADS, PERIOD = ALL_OF_THREAD / REPEATS;
+  // Of many vectors nvcc would keep all addresses from one K tile to the next, and spill them.
+  constexpr int UNROLLED = CHUNKS > 1 && PERIOD > 32 ? 7 : PERIOD;
   int row = tid / VECTORS, vector = tid % VECTORS;
-#pragma unroll
+#pragma unroll UNROLLED
   for (int i = 0; i < PERIOD; ++i) {
     const int at = vector * W_COPY;
     if (ALL % THREADS == 0 || row < TILE_CO) {
