@@ -285,9 +285,9 @@ def _packed(source: StageState, phases: tuple[Phase, ...]) -> ComputeOp:
         axes[phase.dimension] = new = _axis(old.name, phase.places, "data")
         places[old.var] = at = new.var * phase.stride + phase.first
         # Phases with fewer results, or fewer terms, would read beyond the end.
-        extent = extent_of(old) or 0
-        if (phase.places - 1) * phase.stride + phase.first >= extent:
-            condition = And.fold(condition, LT.fold(at, as_expr(extent)))
+        extent, last = extent_of(old), (phase.places - 1) * phase.stride + phase.first
+        if extent is None or last >= extent:
+            condition = And.fold(condition, LT.fold(at, as_expr(old.extent)))
     value = substitute(op.body[0], places)
     if not isinstance(condition, IntImm):
         value = if_then_else(condition, value, const(0, value.dtype))

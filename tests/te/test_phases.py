@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from autotune import te, topi
+from autotune import te, topi, tvm
 from autotune.codegen import kernel_of_schedule
 from autotune.errors import ScheduleError
 from autotune.target import Target
@@ -152,3 +152,21 @@ def test_phases_come_before_all_that_schedules_the_sum():
     s[c].split(c.op.axis[0], factor=2)
     with pytest.raises(ScheduleError, match=r"phases\(C\): C is scheduled already"):
         s.phases(c, "local")
+
+
+def test_a_tensor_with_zeros_may_be_of_any_length():
+    """The sum reads the first places of one whose length is known to the caller alone."""
+    n = te.var("n")
+    a, w = te.placeholder((4,), name="A"), te.placeholder((4,), name="w")
+    d = te.compute(
+        (n,), lambda i: te.if_then_else(te.indexmod(i, 2).equal(0), a[te.indexdiv(i, 2)], zero())
+    )
+    k = te.reduce_axis((0, 4), name="k")
+    c = te.compute((5,), lambda h: te.sum(d[h + k] * w[k], axis=k), name="C")
+    s = te.create_schedule(c.op)
+    s.phases(c, "local")
+    values = np.arange(1, 5, dtype="float32")
+    device = tvm.cpu()
+    given = [tvm.nd.array(each, device) for each in (values, values, np.zeros(5, "float32"))]
+    tvm.build(s, [a, w, n, c], "llvm")(*given[:2], 8, given[2])
+    np.testing.assert_array_equal(given[2].numpy(), [7, 16, 11, 22, 15])
