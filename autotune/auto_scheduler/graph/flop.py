@@ -2,7 +2,9 @@
 
 An operator counts only if one of its operands is of the kind of number (float, int, ...) that the
 operation produces, so the arithmetic of indices and paddings is free; exp and its like are free
-too. An operation's attribute ``FLOP`` says how many there are instead.
+too. So are, unlike in TVM, products of zeros that a transposed convolution puts between elements,
+whether a schedule multiplies them or not (`autotune.te.phases`). An operation's attribute ``FLOP``
+says how many there are instead.
 """
 
 from __future__ import annotations
