@@ -119,18 +119,19 @@ def make_cache_read(
 
 
 def make_cache_write(
-    schedule: ScheduleOwner, stage: StageState, scope: str, parts: tuple[int, int] | None = None
-) -> tuple[ComputeOp, ComputeOp]:
+    schedule: ScheduleOwner, stage: StageState, scope: str, parts: tuple[int, int] | None = None,
+    primitive: str = "cache_write",
+) -> tuple[ComputeOp, ComputeOp]:  # fmt: skip
     """Return the operation that computes in the cache, and the one that copies from it.
 
     The copy keeps the data axes; the cache gets new ones, called ``i.c``, and the reduction axes.
     Of ``parts`` the first is a dimension of which the cache has two, ``i.o.c`` and ``i.i.c``: the
     number of a part, and the place in one of the length that the second says.
     """
-    op = stage.check_compute("cache_write")
+    op = stage.check_compute(primitive)
     if stage.is_scheduled() or stage.attached():
         raise ScheduleError(
-            f"cache_write({stage.name}): its loops are scheduled already; call cache_write first "
+            f"{primitive}({stage.name}): its loops are scheduled already; call {primitive} first "
             "and schedule the cache that it returns"
         )
     place, length = (None, 1) if parts is None else _checked_parts(op, *parts)

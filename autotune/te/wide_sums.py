@@ -31,7 +31,7 @@ def make_wide(
     schedule: ScheduleOwner, stage: StageState, scope: str
 ) -> tuple[ComputeOp, ComputeOp]:
     """Return the operation that sums in float32 in a cache, and the one that rounds its values."""
-    cache, copy = make_cache_write(schedule, stage, scope)
+    cache, copy = make_cache_write(schedule, stage, scope, primitive="widen")
     pair = narrow_factors(cache)
     if pair is None:
         raise ScheduleError(

@@ -63,3 +63,11 @@ def test_other_reductions_are_refused(how):
     with pytest.raises(ScheduleError, match=r"widen\(C\): expected a sum of products of 16-bit"):
         s.widen(c, "local")
     assert s.steps == ()
+
+
+def test_sums_are_widened_before_their_loops_are_scheduled():
+    *_, c = product()
+    s = te.create_schedule(c.op)
+    s[c].split(c.op.axis[0], factor=2)
+    with pytest.raises(ScheduleError, match=r"widen\(C\): .* scheduled already; call widen first"):
+        s.widen(c, "local")
