@@ -21,7 +21,7 @@ from autotune.errors import ScheduleError
 Value = int | str | None | tuple[int | str | None, ...]
 Plain = int | str | None | list[int | str | None]
 
-# tag -> class, filled by the subclasses of `Step` themselves.
+# tag -> class, filled by the subclasses of `Step` that have one themselves.
 STEPS: dict[str, type[Step]] = {}
 
 
@@ -33,7 +33,8 @@ class Step:
     stage: str
 
     def __init_subclass__(cls) -> None:
-        STEPS[cls.tag] = cls
+        if cls.tag:
+            STEPS[cls.tag] = cls
 
     def values(self) -> list[Value]:
         """Returns the fields in order."""

@@ -127,6 +127,8 @@ def test_an_unknown_step_is_refused():
         te.step_from_json(["splat", 1])
     with pytest.raises(ScheduleError, match="step 'split': expected stage, axis, factors, "):
         te.step_from_json(["split", 1])
+    with pytest.raises(ScheduleError, match=r"step '' is unknown; expected .* bind, unroll"):
+        te.step_from_json(["", "2", 0])
 
 
 def test_a_step_for_another_graph_says_what_is_missing():
