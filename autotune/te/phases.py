@@ -166,8 +166,8 @@ def _apart(value: Expr) -> Iterator[tuple[Var, int, int]]:
     if isinstance(value, Conditional) and _is_zero(value.other):
         for each in _conjuncts(value.cond):
             match each:
-                case EQ(FloorMod(a, IntImm(n)) | TruncMod(a, IntImm(n)), IntImm(0)) if n > 1:
-                    yield from ((var, n, -plus % n) for var, plus in _shifted(a))
+                case EQ(FloorMod(a, IntImm(n)) | TruncMod(a, IntImm(n)), IntImm(rest)) if n > 1:
+                    yield from ((var, n, (rest - plus) % n) for var, plus in _shifted(a))
         yield from _apart(value.then)
     elif isinstance(value, ProducerLoad):
         op = value.tensor.op

@@ -170,3 +170,22 @@ def test_a_tensor_with_zeros_may_be_of_any_length():
     given = [tvm.nd.array(each, device) for each in (values, values, np.zeros(5, "float32"))]
     tvm.build(s, [a, w, n, c], "llvm")(*given[:2], 8, given[2])
     np.testing.assert_array_equal(given[2].numpy(), [7, 16, 11, 22, 15])
+
+
+@pytest.mark.parametrize("rest", [1, 2])
+def test_places_may_be_those_of_any_remainder(rest, tmp_path):
+    a, w = te.placeholder((3,), name="A"), te.placeholder((4,), name="w")
+    d = te.compute(
+        (9,),
+        lambda i: te.if_then_else(te.indexmod(i, 3).equal(rest), a[te.indexdiv(i, 3)], zero()),
+    )
+    k = te.reduce_axis((0, 4), name="k")
+    c = te.compute((6,), lambda h: te.sum(d[h + k] * w[k], axis=k), name="C")
+    s = te.create_schedule(c.op)
+    s.phases(c, "local")
+    kernel = kernel_of_schedule(s, [a, w, c], Target("c"), f"rest{rest}")
+    x, y = np.arange(1, 4, dtype="float32"), np.arange(1, 5, dtype="float32")
+    (got,) = run_batch([Job(kernel, [x, y], 0)], tmp_path)
+    dilated = np.zeros(9, "float32")
+    dilated[rest::3] = x
+    np.testing.assert_array_equal(got[0], [(dilated[h : h + 4] * y).sum() for h in range(6)])
