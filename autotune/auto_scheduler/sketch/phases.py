@@ -25,7 +25,7 @@ from autotune.auto_scheduler.sketch.tiling import follow, tile
 from autotune.auto_scheduler.states.replay import phases_scope, view_scope
 from autotune.auto_scheduler.states.state import State
 from autotune.auto_scheduler.transform_steps.loops import TENSOR_CORE
-from autotune.ir import Expr, IntImm, Mul, Reduce, Var
+from autotune.ir import Expr, IntImm, Mul, Reduce
 from autotune.ir.structure import variables, walk
 from autotune.te.phases import Phases, phases_of
 from autotune.te.tensor import ComputeOp
@@ -118,9 +118,8 @@ def _with_views(state: State, stage_id: int) -> int:
     for source, reads in reads_of(op).items():
         used = [variables(index) for index in reads[0]]
         flat = [var for each in used for var in each]
-        plain = all(isinstance(index, Var) or not _strided(index) for index in reads[0])
         if (
-            plain
+            not any(_strided(index) for index in reads[0])
             or len(reads) > 1
             or len(set(flat)) < len(flat)
             or not numbers.keys() >= set(flat)
