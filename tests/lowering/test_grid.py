@@ -52,3 +52,14 @@ def test_blocks_that_do_not_fit_along_x_either_are_refused():
     s, args = flipped(("blockIdx.y", "blockIdx.z", "blockIdx.x"))
     with pytest.raises(InstantiationError, match=r"blockIdx\.x is 60, at most 59 are possible"):
         lower_schedule(s, args, limits=Limits(grid_dim=(59, 4, 4)))
+
+
+def test_blocks_beside_those_whose_number_the_caller_passes_are_refused():
+    n = te.var("n")
+    a = te.placeholder((3, n), name="A")
+    b = te.compute((3, n), lambda i, j: a[i, j] + 1.0, name="B")
+    s = te.create_schedule(b.op)
+    for axis, tag in zip(b.op.axis, ("blockIdx.y", "blockIdx.x"), strict=True):
+        s[b].bind(axis, te.thread_axis(tag))
+    with pytest.raises(InstantiationError, match=r"blockIdx\.y is 3, at most 2 are possible"):
+        lower_schedule(s, [a, b], limits=Limits(grid_dim=(60, 2, 2)))

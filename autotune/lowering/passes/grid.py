@@ -15,7 +15,10 @@ _TAGS = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
 
 
 def grid_of(draft: Draft) -> Blocks:
-    """Returns the launch's blocks: all along x where the device has too few of y or z."""
+    """Returns the launch's blocks: all along x where the device has too few of y or z.
+
+    Numbers that the caller passes are left as they are bound.
+    """
     x, y, z = _asked(draft)
     if draft.limits is None or not (
         isinstance(x, int) and isinstance(y, int) and isinstance(z, int)
