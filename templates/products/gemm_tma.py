@@ -157,9 +157,8 @@ def _defines(tiling: TmaTiling, asked: Product) -> dict[str, int | str]:
     whole = bool(c["split"] == 1 or form.cluster_reduce)
     # Persistent kernels that can load a residual behind the sums do so.
     added = whole and starts_with_residual(asked) and (form.swapped or not form.persistent)
-    strips = tiling.float_strip_bytes
-    if strips:
-        element = {"STRIPS_AT": tiling.shared_bytes - strips}
+    strip_bytes = tiling.float_strip_bytes
+    strips = {"STRIPS_AT": tiling.shared_bytes - strip_bytes} if strip_bytes else {}
     images = {}
     if isinstance(shape, Conv2dNhwc):
         images = {"IMAGES": shape.images, "TAP_RUN": implicit_gemm_tma.tap_run(shape)}
@@ -167,6 +166,7 @@ def _defines(tiling: TmaTiling, asked: Product) -> dict[str, int | str]:
         **sizes,
         **images,
         **element,
+        **strips,
         **operands,
         **gemm_wgmma.product_text(
             tiling.tile_n // tiling.joined, tiling.integers, tiling.left_in_registers > 0
