@@ -238,3 +238,11 @@ def test_few_rows_of_two_operands_across_the_sum_run_untuned_on_copies(rows):
     copies, product = task.instantiate(task.default()).calls
     assert copies.entry == "along_k"
     assert product.args[:2] == ("a_along_k", "b")
+
+
+@pytest.mark.parametrize("sizes", [(32, 13072, 6864), (17, 9360, 6800), (20, 3840, 11136)])
+def test_more_rows_than_a_fragment_of_a_large_b_along_long_sums_are_left_to_tma(sizes):
+    rows, n, k = sizes
+    assert not gemm_skinny_int8.suits(Gemm(*sizes, "int8", transpose_b=True))
+    assert gemm_skinny_int8.suits(Gemm(16, n, k, "int8", transpose_b=True))
+    assert gemm_skinny_int8.suits(Gemm(rows, n, 4080, "int8", transpose_b=True))

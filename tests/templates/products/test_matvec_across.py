@@ -74,3 +74,10 @@ def test_a_matrix_along_the_sum_is_another_family_s():
     assert gemm_float.family_of(turned, HOPPER, ()) is not matvec_across
     with pytest.raises(TemplateError, match=r"b must be stored as \[k, n\]"):
         matvec_across.kernel(turned, dict.fromkeys(KNOBS, 1))
+
+
+@pytest.mark.parametrize(("n", "k"), [(4262, 18887), (1754, 13152)])
+def test_unaligned_rows_beyond_the_cache_are_read_in_runs_of_128_columns_untuned(n, k):
+    shape = Gemm(1, n, k)
+    choice = matvec_across.default_choice(shape, HOPPER)
+    assert matvec_across.AcrossTiling(shape, choice).columns >= 128
