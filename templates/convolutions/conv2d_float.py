@@ -13,11 +13,12 @@ from types import ModuleType
 from typing import Any, cast
 
 from autotune import Target
+from autotune.errors import TemplateError
 
 from ..alternatives import KNOB, Alternatives, Family, Near
 from ..products.gemm_wgmma import has_wgmma
 from . import conv2d_bf16x3, conv2d_cuda, conv2d_im2col, conv2d_product, conv2d_small_k
-from .conv2d_shape import Conv2d
+from .conv2d_shape import OWNER, Conv2d
 
 # The families by the value that selects them in a space of several, with a knob that none of those
 # behind it has: by it a configuration is known that was logged when each had its own space.
@@ -32,6 +33,8 @@ SHARE = 2.0
 # By what the estimate of `conv2d_cuda` is multiplied before it is compared. Of six drawn layers on
 # an H200 that it changes three take 0.65 to 0.87 of the time before, the others 0.99 to 1.06.
 FMAF_SHARE = 1.03
+# Filters of a group that a grid has down, with as many a block as untuned choices have at least.
+MOST_FILTERS = 64 * 65535
 # Of the millions of choices of `conv2d_cuda` a space of several families has those next to its
 # untuned one, where that runs two values to either side, with its unrolling, stages and clusters.
 # So spaces stay small enough to be counted and searched.
@@ -44,7 +47,14 @@ def family_of(shape: Conv2d, target: Target, knobs: Container[str], fma: bool = 
     Args:
         knobs: names of the knobs that were chosen, if any.
         fma: whether to multiply by ``fmaf`` only.
+
+    Raises:
+        TemplateError: there are more filters than kernels take.
     """
+    if shape.co // shape.groups > MOST_FILTERS:
+        raise TemplateError(
+            f"{OWNER}: kernels take up to {MOST_FILTERS} filters of a group, got {shape}"
+        )
     if KNOB not in knobs:
         known = known_by(knobs)
         if known or fma:

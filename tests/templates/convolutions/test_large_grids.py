@@ -76,6 +76,8 @@ def test_no_untuned_launch_is_larger_than_a_device_takes(name, sizes):
     ("name", "sizes", "words"),
     [
         ("pooling", (1, 3, 3, 51130563, 1), "up to 4194240 channels of NCHW images"),
+        ("NCHW", (1, 4, 3, 2**26, 1), "up to 4194240 filters of a group"),
+        ("3-D", (1, 3, 3, 2**23, 1), "up to 4194240 filters of a group"),
         ("Winograd", (16, 2050, 40000, 172238, 3), "128 times as many of their channels"),
     ],
 )
