@@ -24,6 +24,8 @@ _UNDEFINE = re.compile(r"^[ \t]*#[ \t]*undef[ \t]+(\w+)", re.MULTILINE)
 _TYPEDEF = re.compile(r"\btypedef\s+([\w\s*]+?)\s*\b(\w+)\s*;")
 _USING = re.compile(r"\busing\s+(\w+)\s*=\s*([\w\s*:]+?)\s*;")
 _NAMES = re.compile(r"[A-Za-z_]\w*")
+# Statements that look like a function and its body.
+_BLOCKS = frozenset({"if", "for", "while", "switch", "catch", "constexpr"})
 _WORDS = re.compile(r"[A-Za-z_]\w*|::|[^\s\w]|\w+")
 _QUALIFIERS = frozenset({
     "const", "volatile", "restrict", "__restrict", "__restrict__", "register", "struct",
@@ -81,7 +83,7 @@ def prototype(source: str, entry: str, flags: Sequence[str] = ()) -> tuple[Param
     """
     text = _plain(source, flags)
     names = _meanings(text)
-    found = {tuple(_parameters(params, names)) for params, _, _ in _definitions(text, entry)}
+    found = {tuple(_parameters(params, names)) for _, params, _, _ in _definitions(text, entry)}
     return found.pop() if len(found) == 1 else None
 
 
@@ -122,25 +124,25 @@ def body_starts(source: str, entry: str) -> list[int]:
 def _body_starts(text: str, entry: str) -> tuple[int, ...]:
     """Return what `body_starts` does of a text, which trials share behind the lines of knobs."""
     blank = _COMMENT_OR_TEXT.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
-    return tuple(end + len(brace) for _, end, brace in _definitions(blank, entry))
+    return tuple(end + len(brace) for _, _, end, brace in _definitions(blank, entry))
 
 
 def words_used(source: str, entry: str) -> set[str]:
     """Return the words in the body of a function, and in all functions and macros that it uses."""
     text = _plain(source, ())
-    meanings: dict[str, list[str]] = {}
+    parts: dict[str, list[str]] = {}
     for found in _DEFINE.finditer(text):
-        meanings.setdefault(found[1], []).append(found[3])
+        parts.setdefault(found[1], []).append(found[3])
+    for name, _, end, brace in _definitions(text):
+        if name not in _BLOCKS:
+            body = text[end : _find_closing(text, end + len(brace), "{}")]
+            parts.setdefault(name, []).append(body)
     known: set[str] = set()
     waiting = {entry}
     while waiting:
         name = waiting.pop()
         known.add(name)
-        bodies = [
-            text[end : _find_closing(text, end + len(brace), "{}")]
-            for _, end, brace in _definitions(text, name)
-        ]
-        for part in (*bodies, *meanings.get(name, ())):
+        for part in parts.get(name, ()):
             waiting.update(set(_NAMES.findall(part)) - known)
     return known
 
@@ -169,16 +171,18 @@ def _meanings(text: str) -> dict[str, str]:
     return {name: meaning for name, meaning in names.items() if name not in unclear}
 
 
-def _definitions(text: str, entry: str) -> Iterator[tuple[str, int, str]]:
-    """Yield of each definition the text between its parentheses, where that ends, and its brace.
+def _definitions(text: str, entry: str | None = None) -> Iterator[tuple[str, str, int, str]]:
+    """Yield of each definition its name, its parameters, the place behind them, and its brace.
 
-    A definition is what has a body; with the brace comes the space before it.
+    A definition is what has a body; with the brace comes the space before it. Without an ``entry``
+    those of all names are meant, and statements such as ``if`` look like them.
     """
-    for found in re.finditer(rf"(?<![\w.>]){re.escape(entry)}\s*\(", text):
+    name = r"\b[A-Za-z_]\w*" if entry is None else re.escape(entry)
+    for found in re.finditer(rf"(?<![\w.>])({name})\s*\(", text):
         end = _find_closing(text, found.end())
         brace = re.compile(r"\s*\{").match(text, end) if end else None
         if brace:
-            yield text[found.end() : end - 1], end, brace[0]
+            yield found[1], text[found.end() : end - 1], end, brace[0]
 
 
 def _find_closing(text: str, start: int, pair: str = "()") -> int:

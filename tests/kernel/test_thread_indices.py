@@ -47,6 +47,8 @@ def test_a_kernel_for_one_thread_needs_no_launch():
     assert kernel("y[0] = 1; // threadIdx").calls[0].launch == Launch()
     other = 'extern "C" __global__ void g(float *y) { y[threadIdx.x] = 2; }\n'
     assert kernel("y[0] = 1;", other).calls[0].launch == Launch()
+    other = other.replace("y[threadIdx.x] = 2;", "if (y) { y[threadIdx.x] = 2; }")
+    assert kernel("if (x) { y[0] = 1; }", other).calls[0].launch == Launch()
     assert kernel("y[threadIdx.x] = 1;", block=1).calls[0].launch == Launch()
 
 
