@@ -61,10 +61,11 @@ def verify(
     and skipped.
 
     The best of a task is the one that `apply_history_best` uses. A record is confirmed if its
-    time, measured in the same way, is equal within noise (the larger spread of the two) or 5%,
-    and its result is correct; a result without a reference is shown as unchecked. Both times are
-    medians of timed batches; those of the emulator are not compared. Exits with status 1 if a
-    record is slower, wrong, or can no longer be run, and with 2 if the command is misused.
+    time, measured in the same way, is equal within noise (the larger spread of the two) or 5%, or
+    the intervals of both overlap, and its result is correct; a result without a reference is shown
+    as unchecked. Both times are medians of timed batches; those of the emulator are not compared.
+    Exits with status 1 if a record is slower, wrong, or can no longer be run, and with 2 if the
+    command is misused.
     """
     files, logs = parted(paths)
     if len(logs) != 1:
@@ -146,10 +147,13 @@ def _change(one: Recheck) -> str:
     target = one.measure_input.target
     if target is not None and target.emulate:
         return "emulated, not compared"
-    word = "within" if one.verdict == "confirmed" else "beyond"
-    if one.noise is None or one.noise <= ALWAYS_SAME:
-        return f"{one.change:+.1%}, {word} {ALWAYS_SAME:.0%}"
-    return f"{one.change:+.1%}, {word} noise of {one.noise:.1%}"
+    noise = max(ALWAYS_SAME, one.noise or 0)
+    limit = f"{ALWAYS_SAME:.0%}" if noise == ALWAYS_SAME else f"noise of {noise:.1%}"
+    if one.verdict != "confirmed":
+        word = f"beyond {limit}"
+    else:
+        word = f"within {limit}" if abs(one.change) <= noise else "intervals overlap"
+    return f"{one.change:+.1%}, {word}"
 
 
 def _total(checks: Sequence[Recheck]) -> str:

@@ -201,9 +201,10 @@ def test_how_to_build_and_run_is_passed_on(verified, monkeypatch):
     assert "runs on the CPU, which is device 0; got device 1" in refused.output
 
 
-def change_in_words(now, noise=None):
-    inp, before = pair(SCALE, 0, 1e-3, noise_floor=0.02)
-    after = pair(SCALE, 0, now, **({} if noise is None else {"noise_floor": noise}))[1]
+def change_in_words(now, noise=None, ci95=None):
+    inp, before = pair(SCALE, 0, 1e-3, noise_floor=0.02, ci95=[0.9e-3, 1.1e-3])
+    known = {"noise_floor": noise, "ci95": ci95}
+    after = pair(SCALE, 0, now, **{name: one for name, one in known.items() if one})[1]
     one = Recheck(inp, before, after, verdict(before, after))
     return one.verdict, command._change(one)
 
@@ -213,6 +214,8 @@ def test_a_change_is_set_against_what_the_verdict_goes_by():
     assert change_in_words(1.2e-3) == ("slower", "+20.0%, beyond 5%")
     assert change_in_words(1.2e-3, 0.1) == ("slower", "+20.0%, beyond noise of 10.0%")
     assert change_in_words(1.2e-3, 0.3) == ("confirmed", "+20.0%, within noise of 30.0%")
+    overlap = ("confirmed", "+20.0%, intervals overlap")
+    assert change_in_words(1.2e-3, 0.1, [1.05e-3, 1.3e-3]) == overlap
     assert change_in_words(0.5e-3, 0.1) == ("faster", "-50.0%, beyond noise of 10.0%")
 
 
