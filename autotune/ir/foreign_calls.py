@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NoReturn
 
 from autotune.errors import ExpressionError
@@ -27,6 +28,11 @@ _RENAMED = {
     **{f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
 }  # fmt: skip
 
+# Reductions that numpy makes of its functions of two numbers.
+_REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
+# Functions of whole tensors that have numpy's names.
+_OF_TENSORS = frozenset({"matmul", "maximum", "minimum", "logical_and", "logical_or"})
+
 
 def numpy_of_expressions(
     one: object, ufunc: Any, method: str, *inputs: object, **options: object
@@ -36,8 +42,7 @@ def numpy_of_expressions(
     Raises:
         ExpressionError: it is not an operator, or an operand is an array.
     """
-    advice = "write the sum with te.sum" if method == "reduce" else ""
-    return _apply(ufunc, method, inputs, advice or f"use te.{_renamed(ufunc)}")
+    return _apply(ufunc, method, inputs, "te")
 
 
 def numpy_of_tensors(
@@ -48,19 +53,25 @@ def numpy_of_tensors(
     Raises:
         ExpressionError: it is not an operator, or an operand is an array.
     """
-    name = "matmul" if ufunc.__name__ == "matmul" else _renamed(ufunc)
-    name = {"max": "maximum", "min": "minimum"}.get(name, name)
-    return _apply(ufunc, method, inputs, f"for tensors use topi.{name}")
+    return _apply(ufunc, method, inputs, "topi")
 
 
-def _renamed(ufunc: Any) -> str:
+def _advice(ufunc: Any, method: str, module: str) -> str:
+    """Return what to write instead: a function of a module, if it has one for this."""
     name: str = ufunc.__name__
-    return _RENAMED.get(name, name)
+    if method == "reduce":
+        name = _REDUCTIONS.get(name, name)
+    if module == "te" or name not in _OF_TENSORS:
+        name = _RENAMED.get(name, name)
+    if hasattr(import_module(f"autotune.{module}"), name):
+        return f"use {module}.{name}"
+    return f"write it with operators and the functions of {module}"
 
 
-def _apply(ufunc: Any, method: str, inputs: tuple[object, ...], advice: str) -> Any:
+def _apply(ufunc: Any, method: str, inputs: tuple[object, ...], module: str) -> Any:
     name, plain = ufunc.__name__, [_number(one) for one in inputs]
     if name not in _OPERATORS or method != "__call__":
+        advice = _advice(ufunc, method, module)
         raise ExpressionError(f"numpy.{name} takes arrays, not what te computes; {advice}")
     if any(type(one).__module__ == "numpy" for one in plain):
         if name in ("equal", "not_equal"):  # lists of both are searched
@@ -106,6 +117,6 @@ def no_abs(one: object) -> NoReturn:
     raise ExpressionError(f"abs({one}): use te.abs")
 
 
-def no_power(one: object, other: object) -> NoReturn:
+def no_power(one: object, other: object, modulus: object = None) -> NoReturn:
     """Refuse ``x ** y``, which does not say whether integers stay integers."""
     raise ExpressionError(f"({one}) ** ({other}): use te.power, or a product such as x * x")

@@ -18,7 +18,9 @@ A = te.placeholder((4, 4), name="A")
         (np.abs, "use te.abs"),
         (np.arctan, "use te.atan"),
         (lambda x: np.maximum(x, 0), "use te.max"),
-        (np.sum, "write the sum with te.sum"),
+        (np.sum, "use te.sum"),
+        (np.max, "use te.max"),
+        (np.sign, "numpy.sign takes arrays, .* write it with operators and the functions of te"),
         (lambda x: np.ones(3) * x, "numpy.multiply: an array is no operand .* te.placeholder"),
         (math.exp, r"A\[i, j\] has no value .* use te.exp and others"),
         (int, r"A\[i, j\] has no value .* use astype\('int32'\)"),
@@ -32,6 +34,8 @@ A = te.placeholder((4, 4), name="A")
         "arctan",
         "maximum",
         "sum",
+        "max",
+        "sign",
         "array",
         "math",
         "int",
@@ -56,6 +60,12 @@ def test_whole_tensors_are_told_of_topi():
         np.exp(A)
     with pytest.raises(ExpressionError, match=r"use topi\.matmul"):
         np.matmul(A, A)
+    with pytest.raises(ExpressionError, match=r"use topi\.sum"):
+        np.sum(A)
+    with pytest.raises(ExpressionError, match=r"use topi\.max$"):
+        np.max(A)
+    with pytest.raises(ExpressionError, match="operators and the functions of topi"):
+        np.square(A)
 
 
 def test_numpys_operators_apply():
