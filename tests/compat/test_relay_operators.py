@@ -93,6 +93,15 @@ def test_slices_are_taken_in_each_place_of_the_first_dimensions(axis, batch, pla
     check(expected, *pairs)
 
 
+@pytest.mark.parametrize("mode", ["clip", "wrap"])
+def test_indices_may_have_too_few_bits_for_the_axis_they_are_of(mode):
+    data, index = np.arange(600.0, dtype="float32").reshape(2, 300), np.array([[-5, 2], [7, 127]])
+    expected = [np.take(x, i, mode=mode) for x, i in zip(data, index, strict=True)]
+    given = {"data": data, "places": index.astype("int8")}
+    values = [variable(name, array) for name, array in given.items()]
+    check([np.stack(expected)], (relay.take(*values, 1, 1, mode), given))
+
+
 def test_elements_are_found_by_index():
     index = np.array([[[0, 2, 1, 1]], [[2, 0, 0, 1]]], "int64")
     check([np.take_along_axis(X, index, 1)], call(lambda x, i: relay.gather(x, 1, i), X, index))

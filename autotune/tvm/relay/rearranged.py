@@ -191,16 +191,18 @@ def _taken_in_batches(
     at = check.whole("axis", axis, -ndim, ndim - 1) % ndim
     if at < batch or data.shape[:batch] != indices.shape[:batch]:
         expected = (
-            f"at most the axis, of dimensions that data and indices both begin with ({data})"
+            "at most the axis, of dimensions that data and indices both begin with "
+            f"({data.type} and {indices.type})"
         )
         check.refuse("batch_dims", expected, batch)
     count, extent = math.prod(data.shape[:batch]), data.shape[at]
     between, after = data.shape[batch:at], data.shape[at + 1 :]
     order = (*range(batch), at, *range(batch, at), *range(at + 1, ndim))
     rows = reshape(apply(ops.Transpose(order), data), (count * extent, *between, *after))
-    number = Constant.of(np.asarray(extent, indices.dtype))
-    limit = ops.Clip(0, extent - 1)
-    own = apply(ops.FloorMod(), indices, number) if wrap else apply(limit, indices)
+    # Indices may be of too few bits for the extent, or of too many for int32.
+    whole = apply(ops.Cast("int64"), indices)
+    number = Constant.of(np.asarray(extent, "int64"))
+    own = apply(ops.FloorMod(), whole, number) if wrap else apply(ops.Clip(0, extent - 1), whole)
     own = apply(ops.Cast("int32"), own)
     first = np.arange(count, dtype="int32") * extent
     alone = (*indices.shape[:batch], *[1] * (indices.type.ndim - batch))
