@@ -84,11 +84,60 @@ def test_the_command_compiles_and_runs_a_model(path, capsys):
     with np.load(out) as written:
         np.testing.assert_allclose(written["output_0"], (0 * X + 1) @ W, rtol=1e-5)
     assert tvmc.main.main(["compile", "--target", "llvm", str(path)]) == 1
-    assert "tvmc: from_onnx: shapes must be known" in capsys.readouterr().out
+    assert "tvmc: from_onnx: shapes must be known" in capsys.readouterr().err
+
+
+def test_greatest_outputs_are_found_in_numbers_without_a_sign(tmp_path, capsys):
+    x = relay.var("x", shape=(1, 4), dtype="uint8")
+    model = tvmc.TVMCModel(relay.Function([x], relay.Tuple([x + x, x > relay.const(3, "uint8")])))
+    package = tvmc.compile(model, "llvm", package_path=tmp_path / "net.tar")
+    np.savez(tmp_path / "in.npz", x=np.array([[3, 0, 7, 7]], "uint8"))
+    given = ["-i", str(tmp_path / "in.npz"), package.package_path]
+    assert tvmc.main.main(["run", "--print-top", "2", *given]) == 0
+    assert capsys.readouterr().out.split("\n")[:2] == [
+        "[[2, 3], [14, 14]]",
+        "[[2, 3], [True, True]]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-i", "none.npz"], "tvmc: tvmc.run: cannot read inputs of none.npz"),
+        (["-i", "net.tar"], "inputs must be a file of named arrays"),
+        (["-i", "net.onnx"], "tvmc: tvmc.run: cannot read inputs of net.onnx"),
+        (["-o", "no/out.npz"], "tvmc: cannot write outputs to no/out.npz: No such file"),
+    ],
+    ids=["no inputs", "array", "no arrays", "no folder"],
+)
+def test_files_that_the_command_cannot_read_or_write_are_named(
+    path, options, message, capsys, monkeypatch
+):
+    monkeypatch.chdir(path.parent)
+    tvmc.compile(load(path), "llvm", package_path="package.tar")
+    with open("net.tar", "wb") as file:
+        np.save(file, X)
+    assert tvmc.main.main(["run", *options, "package.tar"]) == 1
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["compile", "--target", "llvm", "--input-shapes", "x=4"], "expected such as 'data:[1,3,"),
+        (["run", "--number", "0"], "expected a whole number of at least 1, got '0'"),
+        (["run", "--print-top", "-2"], "expected a whole number of at least 1, got '-2'"),
+    ],
+    ids=["shapes", "number", "top"],
+)
+def test_wrong_options_of_the_command_are_explained(options, message, capsys):
+    with pytest.raises(SystemExit):
+        tvmc.main.main([*options, "net"])
+    assert message in capsys.readouterr().err
 
 
 def test_the_command_is_run_by_the_name_of_its_module(path):
-    given = ["tune", "--target", "llvm", "-o", "log", "--trials", "0", "--help", str(path)]
+    given = ["tune", "--target", "llvm", "-o", "log", "--trials", "1", "--help", str(path)]
     ended = run_python("-m", "autotune.tvm", "-m", "tvm.driver.tvmc", *given)
     assert "--enable-autoscheduler" in ended.stdout
 

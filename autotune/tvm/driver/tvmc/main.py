@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -32,13 +33,26 @@ def parse_shape_string(text: str) -> dict[str, list[int]]:
     }
 
 
+def _shapes(text: str) -> dict[str, list[int]]:
+    try:
+        return parse_shape_string(text)
+    except GraphError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("--input-shapes: ")) from None
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return int(text)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command, and return its exit status."""
     options = _parser().parse_args(argv)
     try:
         options.do(options)
     except AutotuneError as error:
-        print(f"tvmc: {error}")
+        print(f"tvmc: {error}", file=sys.stderr)
         return 1
     return 0
 
@@ -56,21 +70,21 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("FILE", help="a package" if name == "run" else "a model")
         if name != "run":
             command.add_argument("--target", required=True, help="what for")
-            command.add_argument("--input-shapes", type=parse_shape_string, metavar="NAME:[N,..]")
+            command.add_argument("--input-shapes", type=_shapes, metavar="NAME:[N,..]")
             command.add_argument("--model-format", choices=["onnx", "pytorch"])
             command.add_argument("--tuning-records", metavar="PATH", help="an earlier log")
             command.add_argument("--desired-layout", help="accepted: layouts are chosen")
             command.add_argument("--target-host", help="accepted")
         if name != "compile":
-            command.add_argument("--repeat", type=int, help="measurements")
-            command.add_argument("--number", type=int, help="runs in each")
+            command.add_argument("--repeat", type=_count, help="measurements")
+            command.add_argument("--number", type=_count, help="runs in each")
         {"tune": _tune_options, "compile": _compile_options, "run": _run_options}[name](command)
     return parser
 
 
 def _tune_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("-o", "--output", required=True, metavar="PATH", help="the log")
-    command.add_argument("--trials", type=int, default=1000)
+    command.add_argument("--trials", type=_count, default=1000)
     command.add_argument("--tuner", choices=[*TUNERS], default="xgb")
     command.add_argument("--enable-autoscheduler", action="store_true")
     command.add_argument("--early-stopping", type=int)
@@ -92,7 +106,7 @@ def _run_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("-i", "--inputs", metavar="NPZ", help="arrays by name")
     command.add_argument("-o", "--outputs", metavar="NPZ", help="where outputs go")
     command.add_argument("--fill-mode", choices=["random", "zeros", "ones"], default="random")
-    command.add_argument("--print-top", type=int, metavar="N", help="greatest outputs")
+    command.add_argument("--print-top", type=_count, metavar="N", help="greatest outputs")
     command.add_argument("--print-time", action="store_true")
     command.add_argument("--end-to-end", action="store_true")
 
@@ -136,5 +150,6 @@ def _print_top(result: TVMCResult, count: int) -> None:
     for each in result.outputs.values():
         flat = each.reshape(-1, each.shape[-1]) if each.ndim else each.reshape(1, 1)
         for row in flat:
-            order = np.argsort(-row, kind="stable")[:count]
+            # The reverse of an order from the end keeps equal numbers in theirs.
+            order = row.size - 1 - np.argsort(row[::-1], kind="stable")[::-1][:count]
             print([order.tolist(), row[order].tolist()])

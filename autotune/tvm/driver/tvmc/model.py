@@ -137,8 +137,15 @@ class TVMCResult:
         return self.outputs[name]
 
     def save(self, output_path: str | os.PathLike[str]) -> None:
-        """Write the outputs to a file of numpy (.npz)."""
-        np.savez(os.fspath(output_path), **self.outputs)  # type: ignore[arg-type]
+        """Write the outputs to a file of numpy (.npz).
+
+        Raises:
+            GraphError: the file cannot be written.
+        """
+        try:
+            np.savez(os.fspath(output_path), **self.outputs)  # type: ignore[arg-type]
+        except OSError as error:
+            raise GraphError(f"cannot write outputs to {output_path}: {error.strerror}") from error
 
     def __str__(self) -> str:
         return f"{self.format_times()}\nOutput Names:\n {[*self.outputs]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -84,10 +85,16 @@ def run_module(
 
 
 def _given(inputs: Mapping[str, Any] | str | os.PathLike[str] | None) -> dict[str, Any]:
-    if isinstance(inputs, (str, os.PathLike)):
-        with np.load(inputs) as arrays:
-            return dict(arrays)
-    return dict(inputs or {})
+    if not isinstance(inputs, (str, os.PathLike)):
+        return dict(inputs or {})
+    try:
+        arrays = np.load(inputs)
+    except (OSError, ValueError, BadZipFile) as error:
+        raise GraphError(f"tvmc.run: cannot read inputs of {inputs}: {error}") from error
+    if not isinstance(arrays, np.lib.npyio.NpzFile):
+        Check(GraphError, "tvmc.run").refuse("inputs", "a file of named arrays (.npz)", inputs)
+    with arrays:
+        return dict(arrays)
 
 
 def _filled(
@@ -98,4 +105,4 @@ def _filled(
         return np.full(shape, mode == "ones", kind)
     if kind.kind in "iu":
         return draws.integers(0, _BELOW, shape).astype(kind)
-    return draws.random(shape).astype(kind)
+    return draws.uniform(-1, 1, shape).astype(kind)
