@@ -59,3 +59,21 @@ def test_inputs_whose_shape_is_not_given_are_named(model):
 def test_renamed_nodes_are_not_written(model):
     with pytest.raises(GraphError, match="export_node_renamed_model_path is not supported"):
         relay.frontend.from_onnx(model, export_node_renamed_model_path="out")
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_an_optional_value_is_there_or_not(given):
+    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [3])
+    y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [3])
+    kind = helper.make_optional_type_proto(helper.make_tensor_type_proto(1, [3]))
+    nodes = [
+        helper.make_node("Optional", ["x"] if given else [], ["o"], type=kind),
+        helper.make_node("OptionalHasElement", ["o"], ["has"]),
+        helper.make_node("Cast", ["has"], ["number"], to=1),
+        helper.make_node("Add", ["x", "number"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "g", [x], [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    module, _ = relay.frontend.from_onnx(model)
+    array = np.arange(3, dtype="float32")
+    np.testing.assert_array_equal(module["main"].graph.run(array)[0], array + given)

@@ -8,6 +8,10 @@ from autotune.importers import from_onnx
 
 onnx = pytest.importorskip("onnx")
 helper = onnx.helper
+GRAMS = {
+    "mode": "TF", "min_gram_length": 1, "max_gram_length": 2, "max_skip_count": 0,
+    "ngram_counts": [0, 1], "ngram_indexes": [0, 1], "pool_int64s": [1, 2, 3],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -22,7 +26,12 @@ helper = onnx.helper
          r"offset must have shape \[1, 18, 3, 3\]"),
         ("DeformConv", [(1, 4, 5, 5), (2, 4, 3, 3), (1, 18, 3, 3)], {"offset_group": 3},
          "multiples of 1 groups and of 3 groups of offsets"),
-        ("Det", [(2, 3)], {}, "matrices of at most 6 rows and as many columns"),
+        ("Det", [(2, 3)], {}, r"at most 6 rows and as many columns, got float32\[2, 3\]"),
+        ("TfIdfVectorizer", [(4,)], GRAMS | {"ngram_counts": [0, 2]}, r"3 numbers, got \[0, 2\]"),
+        ("TfIdfVectorizer", [(4,)], GRAMS | {"ngram_counts": [5, 5]}, r"3 numbers, got \[5"),
+        ("TfIdfVectorizer", [(4,)], GRAMS | {"max_skip_count": -1}, "got 1 to 2 and -1"),
+        ("TfIdfVectorizer", [(4,)], GRAMS | {"weights": [1.0]}, "expected 2 weights, .* got 1"),
+        ("OptionalGetElement", [], {}, "its optional input has no value"),
     ],
 )  # fmt: skip
 def test_numbers_of_a_model_that_are_no_places_are_refused(operator, inputs, attributes, said):

@@ -146,6 +146,10 @@ def _joined(call: Call) -> Value:
     return call.apply(ops.Concatenate(axis), *values)
 
 
+def _made_optional(call: Call) -> list[Operand | None]:
+    return [call.operand(0) if call.has(0) else None]
+
+
 def _optional(call: Call) -> Operand:
     """Return what an optional value has: a tensor or a sequence may stand for one."""
     if not call.has(0):
@@ -168,6 +172,7 @@ CONVERTERS: dict[str, Converter] = {
     "SequenceErase": _erase,
     "SequenceLength": _length,
     "ConcatFromSequence": _joined,
+    "Optional": _made_optional,
     "OptionalGetElement": _optional,
     "OptionalHasElement": _has_value,
 }

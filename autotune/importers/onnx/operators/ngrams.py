@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
@@ -25,16 +26,23 @@ def _vectorised(call: Call) -> Value:
     if x.type.ndim not in (1, 2):
         call.refuse(f"expected data of one or two dimensions, got {x.type}")
     places = np.asarray(call.attribute("ngram_indexes", ()), "int64")
-    lengths = range(call.attribute("min_gram_length", 1), call.attribute("max_gram_length", 1) + 1)
+    least, most = call.attribute("min_gram_length", 1), call.attribute("max_gram_length", 1)
+    skips = call.attribute("max_skip_count", 0)
+    if not 1 <= least <= most or skips < 0:
+        call.refuse(
+            f"expected lengths of n-grams from 1 on and skips from 0 on, got {least} to {most} "
+            f"and {skips}"
+        )
+    if (pool != pool.astype(x.dtype)).any():
+        x = call.cast(x, "int64")
     rows = call.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
-    known = [(n, _grams(call, pool, n)) for n in range(1, _longest(call) + 1)]
+    known = [(n, grams) for n, grams in _grams(call, pool) if len(grams)]
     of_some_size(call, [rows.type.size, len(places)])
     counts = [
-        _counts(call, rows, grams, n)
-        if n in lengths
+        _counts(call, rows, grams, skips)
+        if least <= n <= most
         else call.as_value(np.zeros((rows.shape[0], len(grams)), "float32"))
         for n, grams in known
-        if len(grams)
     ]
     total = counts[0] if len(counts) == 1 else call.apply(ops.Concatenate(1), *counts)
     if total.shape[1] != len(places):
@@ -42,6 +50,8 @@ def _vectorised(call: Call) -> Value:
     if mode == "IDF":
         total = call.cast(call.binary(ops.Greater, total, 0), "float32")
     weights = call.attribute("weights", ())
+    if len(weights) not in (0, len(places)):
+        call.refuse(f"expected {len(places)} weights, one for each n-gram, got {len(weights)}")
     if mode != "TF" and len(weights):
         factors = np.asarray(weights, "float32")[None]
         total = call.apply(ops.Multiply(), total, call.as_value(factors))
@@ -49,22 +59,23 @@ def _vectorised(call: Call) -> Value:
     return call.reshape(found, (*x.shape[:-1], found.shape[1]))
 
 
-def _longest(call: Call) -> int:
-    return len(call.attribute("ngram_counts", (0,)))
-
-
-def _grams(call: Call, pool: Array, length: int) -> Array:
-    """Return the n-grams of a length, one a row."""
+def _grams(call: Call, pool: Array) -> list[tuple[int, Array]]:
+    """Return the n-grams of each length, one a row."""
     begins = [*call.attribute("ngram_counts", (0,)), pool.size]
-    return pool[begins[length - 1] : begins[length]].reshape(-1, length)
+    found = list(enumerate(pairwise(begins), 1))
+    if begins[0] or any(a > b or (b - a) % n for n, (a, b) in found):
+        call.refuse(
+            f"ngram_counts must say where n-grams of each length begin in {pool.size} numbers, "
+            f"got {begins[:-1]}"
+        )
+    return [(n, pool[a:b].reshape(-1, n)) for n, (a, b) in found]
 
 
-def _counts(call: Call, rows: Value, grams: Array, length: int) -> Value:
+def _counts(call: Call, rows: Value, grams: Array, skips: int) -> Value:
     """Return how often each n-gram is in each row: [rows, n-grams]."""
-    batch, extent = rows.shape
-    skips = call.attribute("max_skip_count", 0) if length > 1 else 0
+    (batch, extent), length = rows.shape, grams.shape[1]
     total = call.as_value(np.zeros((batch, len(grams)), "float32"))
-    for step in range(1, skips + 2):
+    for step in range(1, skips + 2 if length > 1 else 2):
         starts = extent - (length - 1) * step
         if starts < 1:
             break

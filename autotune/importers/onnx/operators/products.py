@@ -165,7 +165,9 @@ def _determinant(call: Call) -> Value:
     x = call.value(0)
     size = x.shape[-1] if x.type.ndim > 1 else 0
     if not 1 <= size <= _LARGEST or x.shape[-2] != size:
-        call.refuse(f"expected matrices of at most {_LARGEST} rows and as many columns")
+        call.refuse(
+            f"expected matrices of at most {_LARGEST} rows and as many columns, got {x.type}"
+        )
     flat = call.reshape(x, (math.prod(x.shape[:-2]), size * size))
 
     def element(row: int, column: int) -> Value:
