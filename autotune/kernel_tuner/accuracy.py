@@ -87,7 +87,8 @@ class AccuracyObserver(OutputObserver):
         pairs = [(a, np.reshape(b, a.shape)) for a, b in both if a.dtype != object]
         if not pairs:
             raise TunerError("AccuracyObserver: tune_kernel needs answer=, to compare with")
-        self._error = max(float(self.metric(*each)) for each in pairs)
+        # Unlike Python's max, numpy's is not a number where an error is none.
+        self._error = float(np.max([float(self.metric(*each)) for each in pairs]))
 
     def get_results(self) -> Mapping[str, object]:
         """Return the error of the last run."""

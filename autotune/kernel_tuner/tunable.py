@@ -51,10 +51,17 @@ class TunablePrecision:
                 "float" and "double".
 
         Raises:
-            KernelError: a dtype is no float of numpy.
+            KernelError: a dtype is no float of numpy, or the array has no numbers.
         """
-        held = array if isinstance(array, np.generic) else np.ascontiguousarray(array)
-        given = dtypes or _DEFAULT
+        held = array if isinstance(array, np.generic) else np.asarray(array, order="C")
+        if held.dtype.kind not in "fiub" or isinstance(array, int | float):
+            raise KernelError(
+                "TunablePrecision: expected an array of numbers, or a number of numpy, such as "
+                f"numpy.float64(x), got {shown(array)}"
+            )
+        given = _DEFAULT if dtypes is None or not len(dtypes) else dtypes
+        if isinstance(given, str):
+            raise KernelError(f"TunablePrecision: expected dtypes, got {shown(given)}")
         listed = given if isinstance(given, Mapping) else {name: name for name in given}
         named = {str(name): _dtype(dtype) for name, dtype in listed.items()}
         for name, value in (("param_key", param_key), ("array", held), ("dtypes", named)):
@@ -85,7 +92,7 @@ def _dtype(given: object) -> str:
     if isinstance(given, str) and given.lower() in _KNOWN:
         return _KNOWN[given.lower()]
     try:
-        found = np.dtype(given)  # type: ignore[call-overload]
+        found = None if given is None else np.dtype(given)  # type: ignore[call-overload]
     except TypeError:
         found = None
     if found is None or found.kind not in "fiu":

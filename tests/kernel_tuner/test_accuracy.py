@@ -43,6 +43,12 @@ def test_errors_of_each_precision_are_in_the_results_and_refuse_none():
     np.testing.assert_allclose(found["float"]["worst"], np.max(np.abs(single)), rtol=1e-6)
 
 
+def test_an_output_that_is_not_a_number_is_an_error_that_is_none():
+    observer = AccuracyObserver("max")
+    observer.process_output([LEFT, RIGHT], [LEFT, RIGHT * np.nan])
+    assert np.isnan(observer.get_results()["error"])
+
+
 def test_without_an_observer_results_are_compared_in_each_precision():
     answer = [None, None, None, LEFT + RIGHT]
     results, about = tune_kernel(
@@ -81,6 +87,12 @@ def test_what_cannot_be_chosen_or_compared_is_refused():
         AccuracyObserver("best")
     with pytest.raises(KernelError, match="expected numbers of numpy, got 'text'"):
         TunablePrecision("float_type", LEFT, {"text": "text"})
+    for wrong in ({"float": None}, "float"):
+        with pytest.raises(KernelError, match="TunablePrecision: expected"):
+            TunablePrecision("float_type", LEFT, wrong)
+    for wrong in (1.5, "text", 1j * LEFT):
+        with pytest.raises(KernelError, match=r"such as numpy.float64\(x\), got"):
+            TunablePrecision("float_type", wrong)
     with pytest.raises(
         KernelError, match="'float_type' to be one of half, float, double, got 'x'"
     ):
