@@ -47,6 +47,16 @@ def test_a_model_is_compiled_to_a_file_and_run(path, capsys):
         np.testing.assert_allclose(written["output_0"], 2 * X @ W, rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+def test_a_model_of_pytorch_is_read_from_its_file(tmp_path):
+    torch = pytest.importorskip("torch")
+    torch.jit.save(torch.jit.trace(torch.nn.ReLU(), torch.zeros(2, 3)), tmp_path / "net.pt")
+    package = tvmc.compile(tvmc.load(tmp_path / "net.pt", shape_dict={"x": [2, 3]}), "llvm")
+    given = np.array([[-1, 0, 1], [2, -3, 4]], "float32")
+    result = tvmc.run(package, "cpu", inputs={"x": given}, repeat=1, number=1)
+    np.testing.assert_array_equal(result.get_output("output_0"), np.maximum(given, 0))
+
+
 @pytest.mark.parametrize(("mode", "expected"), [("zeros", 0 * X @ W), ("ones", (0 * X + 1) @ W)])
 def test_inputs_that_are_not_given_are_filled(path, mode, expected):
     package = tvmc.compiler.compile_model(load(path), "llvm")
@@ -157,6 +167,9 @@ def test_shapes_are_read_from_a_text(text, expected):
     [
         (lambda model: tvmc.load("net.h5"), "path must be a model in ONNX .* export others"),
         (lambda model: tvmc.load("net.pt"), "shape_dict must be the shapes of all inputs"),
+        (lambda model: tvmc.load("net.pt", shape_dict={"x": [1]}), "net.pt is no model of torch"),
+        (lambda model: tvmc.tune(model, "llvm", trials=0), "trials must be a whole number of at"),
+        (lambda model: tvmc.compile(model, "llvm", dump_code="ll"), "dump_code must be one of"),
         (lambda model: tvmc.tune(model, "llvm", tuner="best"), "tuner must be one of 'ga', "),
         (lambda model: tvmc.tune(model, "llvm", rpc_key="pi"), "None: this host's devices"),
         (lambda model: tvmc.compile(model, "llvm", cross="gcc"), "cross must be None"),
@@ -164,7 +177,19 @@ def test_shapes_are_read_from_a_text(text, expected):
         (lambda model: tvmc.run(model, "cpu"), "tvmc_package must be what tvmc.compile returns"),
         (lambda model: model.save("net.relay"), "a network of relay has no file"),
     ],
-    ids=["format", "shapes", "tuner", "tracker", "cross", "no model", "no package", "save"],
+    ids=[
+        "format",
+        "shapes",
+        "no file",
+        "trials",
+        "code",
+        "tuner",
+        "tracker",
+        "cross",
+        "no model",
+        "no package",
+        "save",
+    ],
 )
 def test_what_tvmc_cannot_do_here_is_refused(path, call, message):
     with pytest.raises(GraphError, match=message):

@@ -94,12 +94,13 @@ def tune_model(
         options: accepted.
 
     Raises:
-        GraphError: another host is asked for, or there is no such tuner.
+        GraphError: another host or no trial is asked for, or there is no such tuner.
     """
     del port, options
     check = Check(GraphError, "tvmc.tune")
     check.kind("tvmc_model", tvmc_model, TVMCModel, "what tvmc.load returns")
     check.one_of("tuner", tuner, [*TUNERS])
+    check.whole("trials", trials, 1)
     if hostname or rpc_key:
         check.refuse(
             "hostname and rpc_key", "None: this host's devices are used", (hostname, rpc_key)

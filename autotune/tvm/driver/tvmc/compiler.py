@@ -75,6 +75,9 @@ def compile_model(
     check = Check(GraphError, "tvmc.compile")
     check.kind("tvmc_model", tvmc_model, TVMCModel, "what tvmc.load returns")
     check.one_of("output_format", output_format, ("so", "tar"))
+    forms = [dump_code] if isinstance(dump_code, str) else list(dump_code or ())
+    for form in forms:
+        check.one_of("dump_code", form, ("relay", "c", "cuda"))
     if cross:
         check.refuse("cross", "None: kernels are compiled for this host", cross)
     records = os.fspath(tuning_records) if tuning_records else ""
@@ -82,7 +85,7 @@ def compile_model(
         lib = build(tvmc_model.mod, target, params=tvmc_model.params, mod_name=mod_name)
     place = Path(tvmc_model.default_package_path() if package_path is None else package_path)
     lib.export_library(place)
-    for form in [dump_code] if isinstance(dump_code, str) else dump_code or []:
+    for form in forms:
         text = str(tvmc_model.mod) if form == "relay" else lib.get_source(form)
         Path(f"{place}.{form}").write_text(text)
     return TVMCPackage(place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,5 +44,10 @@ def load_model(
         return TVMCModel(*from_onnx(str(place), shape_dict, **kwargs))
     if not shape_dict:
         check.refuse("shape_dict", "the shapes of all inputs of a model of PyTorch", shape_dict)
-    model = torch().jit.load(str(place)).eval()
-    return TVMCModel(*from_pytorch(model, list(shape_dict.items()), **kwargs))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # that of torch.jit as such
+            model = torch().jit.load(str(place))
+    except (ValueError, RuntimeError) as error:
+        raise GraphError(f"tvmc.load: {place} is no model of torch.jit.save: {error}") from error
+    return TVMCModel(*from_pytorch(model.eval(), list(shape_dict.items()), **kwargs))

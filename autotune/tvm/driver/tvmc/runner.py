@@ -85,8 +85,10 @@ def run_module(
 
 
 def _given(inputs: Mapping[str, Any] | str | os.PathLike[str] | None) -> dict[str, Any]:
-    if not isinstance(inputs, (str, os.PathLike)):
+    if inputs is None or isinstance(inputs, Mapping):
         return dict(inputs or {})
+    if not isinstance(inputs, (str, os.PathLike)):
+        Check(GraphError, "tvmc.run").refuse("inputs", "arrays by name, or a file of them", inputs)
     try:
         arrays = np.load(inputs)
     except (OSError, ValueError, BadZipFile) as error:
