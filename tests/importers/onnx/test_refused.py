@@ -24,6 +24,8 @@ GRAMS = {
          r"updates that are combined, must have the shape of the data, float32\[4, 5\]"),
         ("DeformConv", [(1, 4, 5, 5), (2, 4, 3, 3), (1, 18, 5, 5)], {},
          r"offset must have shape \[1, 18, 3, 3\]"),
+        ("Conv", [(1, 4, 5, 5), (2, 4, 3, 3)], {"kernel_shape": [2, 2]},
+         r"kernel_shape must be that of filters float32\[2, 4, 3, 3\]"),
         ("DeformConv", [(1, 4, 5, 5), (2, 4, 3, 3), (1, 18, 3, 3)], {"offset_group": 3},
          "multiples of 1 groups and of 3 groups of offsets"),
         ("Det", [(2, 3)], {}, r"at most 6 rows and as many columns, got float32\[2, 3\]"),

@@ -52,6 +52,14 @@ def windows_of(call: Call, extents: Sequence[int], kernel: Sequence[int]) -> Win
     return Windows(tuple(kernel), strides, dilations, sides)
 
 
+def filter_windows(call: Call, x: Value, weight: Value) -> Windows:
+    """Return the windows of filters, whose extents the attributes may repeat."""
+    kernel = weight.shape[2:]
+    if (call.ints("kernel_shape") or kernel) != kernel:
+        call.refuse(f"kernel_shape must be that of filters {weight.type}, {list(kernel)}")
+    return windows_of(call, x.shape[2:], kernel)
+
+
 def same_sides(
     extents: Sequence[int], reach: Sequence[int], strides: Sequence[int], upper: bool
 ) -> Sides:
@@ -117,7 +125,7 @@ def _convolution(call: Call) -> Value:
         call.refuse(
             f"expected images and filters of one rank from 3 on, got {x.type}, {weight.type}"
         )
-    windows = windows_of(call, x.shape[2:], call.ints("kernel_shape") or weight.shape[2:])
+    windows = filter_windows(call, x, weight)
     out = convolve(call, x, weight, windows, call.attribute("group", 1))
     return with_bias(call, out, 2)
 
@@ -277,7 +285,7 @@ def _deformed(call: Call) -> Value:
     x, weight, offset = call.value(0), call.value(1), call.value(2)
     if x.type.ndim != 4 or weight.type.ndim != 4:
         call.refuse(f"expected images and filters of 4 dimensions, got {x.type}, {weight.type}")
-    windows = windows_of(call, x.shape[2:], call.ints("kernel_shape") or weight.shape[2:])
+    windows = filter_windows(call, x, weight)
     (down, across), (rows, columns) = windows.strides, windows.dilations
     (top, bottom), (left, right) = windows.sides
     deformed = DeformedConvolution(

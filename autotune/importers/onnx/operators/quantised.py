@@ -21,7 +21,7 @@ from autotune.importers.onnx.operators import (
     products,
 )
 from autotune.importers.onnx.operators.arithmetic import chosen, combined
-from autotune.importers.onnx.operators.convolution import convolve, windows_of
+from autotune.importers.onnx.operators.convolution import convolve, filter_windows
 from autotune.importers.onnx.operators.products import matmul
 from autotune.importers.onnx.shape_rules import of_some_size
 from autotune.importers.onnx.tensors import dtype_of, numpy_type
@@ -243,7 +243,7 @@ def _integer_product(call: Call) -> Value:
 def _integer_convolution(call: Call) -> Value:
     x, weight = call.value(0), call.value(1)
     kind = _summed(weight.type.size // weight.shape[0])
-    windows = windows_of(call, x.shape[2:], call.ints("kernel_shape") or weight.shape[2:])
+    windows = filter_windows(call, x, weight)
     data, filters = _whole(call, 0, 2, 1, kind), _whole(call, 1, 3, 0, kind)
     out = convolve(call, data, filters, windows, call.attribute("group", 1))
     return call.cast(out, "int32")
