@@ -81,14 +81,26 @@ class AccuracyObserver(OutputObserver):
         """Compare what a kernel wrote with what is right.
 
         Raises:
-            TunerError: nothing says what is right.
+            TunerError: nothing says what is right, or it is of another size.
         """
-        both = zip(map(np.asarray, answer or ()), output, strict=False)
-        pairs = [(a, np.reshape(b, a.shape)) for a, b in both if a.dtype != object]
-        if not pairs:
+        both = enumerate(zip(answer or (), output, strict=False))
+        errors = [self._between(i, a, b) for i, (a, b) in both if a is not None]
+        if not errors:
             raise TunerError("AccuracyObserver: tune_kernel needs answer=, to compare with")
         # Unlike Python's max, numpy's is not a number where an error is none.
-        self._error = float(np.max([float(self.metric(*each)) for each in pairs]))
+        self._error = float(np.max(errors))
+
+    def _between(self, place: int, answer: object, found: Array) -> float:
+        right = np.asarray(answer)
+        if right.dtype == object or right.size != found.size:
+            raise TunerError(
+                f"AccuracyObserver: answer[{place}] must be {found.size} numbers, as the argument "
+                f"has, got {shown(answer)}"
+            )
+        error = self.metric(right, np.reshape(found, right.shape))
+        if np.ndim(error) or np.asarray(error).dtype.kind not in "biuf":
+            raise TunerError(f"AccuracyObserver: metric must return a number, got {shown(error)}")
+        return float(error)
 
     def get_results(self) -> Mapping[str, object]:
         """Return the error of the last run."""

@@ -97,6 +97,12 @@ def test_what_cannot_be_chosen_or_compared_is_refused():
         KernelError, match="'float_type' to be one of half, float, double, got 'x'"
     ):
         run_kernel("add", SUM, 1, arguments(), {"float_type": "x"})
+    for metric, right, message in (
+        (None, LEFT[:3], r"AccuracyObserver: answer\[0\] must be 40 numbers"),
+        (lambda a, b: a - b, LEFT, "AccuracyObserver: metric must return a number"),
+    ):
+        with pytest.raises(TunerError, match=message):
+            AccuracyObserver(metric).process_output([right], [LEFT])
     with pytest.raises(AutotuneError, match="AccuracyObserver: tune_kernel needs answer="):
         tune_kernel(
             "add", SUM, 1, arguments(), VALUES, observers=[AccuracyObserver()], iterations=1,
