@@ -10,7 +10,7 @@ from autotune.auto_scheduler.graph.reads import reads_of
 from autotune.auto_scheduler.sketch.across_blocks import longest_reduction, summed_in_parts
 from autotune.auto_scheduler.sketch.parts import Groups, split_in_parts
 from autotune.auto_scheduler.sketch.rule import SketchContext
-from autotune.auto_scheduler.sketch.stage_queries import fusible_consumer, is_untouched
+from autotune.auto_scheduler.sketch.stage_queries import fusible_consumer, is_output, is_untouched
 from autotune.auto_scheduler.states.loops import Iterator
 from autotune.auto_scheduler.states.replay import view_scope
 from autotune.auto_scheduler.states.state import State
@@ -322,7 +322,9 @@ def multiply_in_tiles(
     found = product_of(op, instructions)
     assert found is not None
     assert isinstance(op, ComputeOp)
-    reader = fusible_consumer(context, state, stage_id) if groups is None else groups.reader
+    reader = None if groups is None else groups.reader
+    if groups is None and not is_output(context, state, stage_id):
+        reader = fusible_consumer(context, state, stage_id)
     new = state.copy()
     for operand, dimensions in _views(op, found):
         # Its number changes, since a view stands before the stage.
