@@ -17,7 +17,7 @@ from autotune.auto_scheduler.search.models.common_model import CommonModel
 from autotune.auto_scheduler.search.space import annotate_gpu
 from autotune.auto_scheduler.search.space.program import Rows
 from autotune.auto_scheduler.search.space.sampler import RowSampler
-from autotune.auto_scheduler.sketch import warpgroups
+from autotune.auto_scheduler.sketch import tensor_cores, warpgroups
 
 
 def _without_rule(name: str) -> None:
@@ -51,10 +51,16 @@ def _without_pipelines() -> None:
         setattr(annotate_gpu, name, (0,))
 
 
+def _without_beside() -> None:
+    for rules in (tensor_cores, warpgroups):
+        setattr(rules, "tiled_beside", lambda *_: None)  # noqa: B010
+
+
 # Structures, and ideas of how a search for a GPU looks for them.
 ABLATIONS: dict[str, Callable[[], None]] = {
     "pipelines": _without_pipelines,
     "turns": lambda: setattr(warpgroups, "TILINGS", warpgroups.TILINGS[:1]),
+    "beside": _without_beside,
     "vectors": lambda: setattr(annotate_gpu, "VECTOR_LENGTHS", (1,)),
     "gaps": lambda: setattr(annotate_gpu, "ROW_OFFSETS", (0,)),
     "split": partial(_without_rule, "SplitAcrossBlocks"),

@@ -190,6 +190,48 @@ def half_product(m: int, n: int = 0, depth: int = 0) -> Case:
     return Case(lambda: of(compute, (m, depth), (depth, n), dtype="float16"), _matmul)
 
 
+def gated(m: int, n: int, depth: int) -> Case:
+    """Return the case of two products of float16 of the same rows, of which one gates the other.
+
+    It is the first half of a SwiGLU layer of a transformer.
+    """
+
+    def compute(x: te.Tensor, gate: te.Tensor, up: te.Tensor) -> te.Tensor:
+        def product(w: te.Tensor, name: str) -> te.Tensor:
+            k = te.reduce_axis((0, depth), "k")
+
+            def total(i: Any, j: Any) -> Any:
+                return te.sum(x[i, k].astype("float32") * w[k, j].astype("float32"), axis=k)
+
+            return te.compute((m, n), total, name)
+
+        a, b = product(gate, "gated"), product(up, "up")
+
+        def value(i: Any, j: Any) -> Any:
+            return (a[i, j] * te.sigmoid(a[i, j]) * b[i, j]).astype("float16")
+
+        return te.compute((m, n), value, "swiglu")
+
+    def library(arrays: list[Any]) -> Named:
+        import torch
+
+        set_up(torch)
+        x, gate, up, out = arrays
+        both, silu = torch.cat([gate, up], 1), torch.nn.functional.silu
+
+        def in_one() -> Any:
+            a, b = torch.matmul(x, both).chunk(2, 1)
+            return torch.mul(silu(a), b, out=out)
+
+        yield (
+            "cuBLAS",
+            lambda: torch.mul(silu(torch.matmul(x, gate)), torch.matmul(x, up), out=out),
+        )
+        yield "cuBLAS, weights side by side", in_one
+
+    return Case(lambda: of(compute, (m, depth), (depth, n), (depth, n), dtype="float16"), library)
+
+
 def tf32_product(n: int, turned: bool = False) -> Case:
     """Return the case of a square product of float32 as TF32; the second may be stored [n, k]."""
     compute = partial(topi.nn.matmul, transpose_b=turned, tf32=True)
@@ -290,6 +332,9 @@ CASES: dict[str, Case] = {
     "gemm1024_half_sums": Case(
         lambda: of(topi.nn.matmul, (1024, 1024), (1024, 1024), dtype="float16"), _matmul
     ),
+    # Of models of 1 and of 7 billion parameters.
+    "swiglu2048": gated(512, 5632, 2048),
+    "swiglu4096": gated(2048, 11008, 4096),
     "gemm1024_tf32": tf32_product(1024),
     "gemm2048_tf32": tf32_product(2048),
     "gemm4096_tf32": tf32_product(4096),

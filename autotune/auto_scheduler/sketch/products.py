@@ -303,6 +303,7 @@ def multiply_in_tiles(
     instructions: str,
     tile: Tile,
     groups: Groups | None = None,
+    beside: int | None = None,
 ) -> tuple[State, int, Iterator, Iterator]:
     """Tiles the stage that takes the results of a product over, and attaches the product there.
 
@@ -313,6 +314,7 @@ def multiply_in_tiles(
         instructions: that are to multiply.
         tile: tiles a stage, and returns the loop at which products are attached.
         groups: what takes the results over, if the product is of groups; see `sketch.groups`.
+        beside: a product that its reader has been tiled for, in whose tiles it is computed too.
 
     Returns:
         The new state, and of the product the stage, the loop over instructions and that over
@@ -325,6 +327,8 @@ def multiply_in_tiles(
     reader = None if groups is None else groups.reader
     if groups is None and not is_output(context, state, stage_id):
         reader = fusible_consumer(context, state, stage_id)
+    place = None if beside is None else state.state_object.attach[beside]
+    reader = reader if place is None else place[0]
     new = state.copy()
     for operand, dimensions in _views(op, found):
         # Its number changes, since a view stands before the stage.
@@ -336,7 +340,10 @@ def multiply_in_tiles(
         reader = stage_id + 1
     if groups is not None:
         split_in_parts(new, reader, groups.parts)
-    lane = tile(new, reader, _three_loops(new, reader, op, found))
+    if place is None:
+        lane = tile(new, reader, _three_loops(new, reader, op, found))
+    else:
+        lane = new.stages[reader].iters[place[1]]
     *data, k = _fused_steps(new, stage_id, op, found)
     chunk, step = new.split(stage_id, k, [found.depth])
     outer, inner = new.split(stage_id, chunk, [None])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
+from autotune.auto_scheduler.sketch.beside import tiled_beside
 from autotune.auto_scheduler.sketch.groups import by_groups
 from autotune.auto_scheduler.sketch.permuted import as_it_lies_and_permuted
 from autotune.auto_scheduler.sketch.products import (
@@ -60,9 +61,13 @@ class TensorCores:
             if groups is None:
                 several = whole_and_in_parts(context, given, place, found, found.depth)
             moved = None if groups is None else groups.moved(place - stage_id)
-            for each in several:
+            ways: list[tuple[State, int | None]] = [(each, None) for each in several]
+            if groups is None:
+                beside = tiled_beside(context, given, place, TENSOR_CORE)
+                ways += [] if beside is None else [(given, beside)]
+            for each, other in ways:
                 new, at, _, step = multiply_in_tiles(
-                    context, each, place, TENSOR_CORE, _tile, moved
+                    context, each, place, TENSOR_CORE, _tile, moved, other
                 )
                 new.pragma(at, step, TENSOR_CORE)
                 yield new, at - 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from autotune.auto_scheduler.sketch.beside import tiled_beside
 from autotune.auto_scheduler.sketch.groups import by_groups
 from autotune.auto_scheduler.sketch.permuted import as_it_lies_and_permuted
 from autotune.auto_scheduler.sketch.products import (
@@ -17,6 +18,7 @@ from autotune.auto_scheduler.sketch.products import (
     OWN_COLUMNS,
     ROWS,
     Loops,
+    Tile,
     arch_of,
     bind_together,
     multiply_in_tiles,
@@ -67,14 +69,21 @@ class WarpgroupTensorCores:
             states = [given]
             if groups is None:
                 states = whole_and_in_parts(context, given, place, found, found.panel)
-            ways = [(each, TILINGS[0]) for each in states]
+            ways: list[tuple[State, Tile, int | None]] = [
+                (each, TILINGS[0], None) for each in states
+            ]
             turns = (
                 found.divides(TILE, PANEL) and tiles_of(found, TILE, PANEL // 2) >= FEWEST_TILES
             )
-            ways += [(given, TILINGS[1])] if turns else []
+            ways += [(given, each, None) for each in TILINGS[1:]] if turns else []
+            if groups is None:
+                beside = tiled_beside(context, given, place, WGMMA)
+                ways += [] if beside is None else [(given, TILINGS[0], beside)]
             moved = None if groups is None else groups.moved(place - stage_id)
-            for each, tile in ways:
-                new, at, inner, _ = multiply_in_tiles(context, each, place, WGMMA, tile, moved)
+            for each, tile, other in ways:
+                new, at, inner, _ = multiply_in_tiles(
+                    context, each, place, WGMMA, tile, moved, other
+                )
                 new.pragma(at, inner, WGMMA)
                 yield new, at - 1
 

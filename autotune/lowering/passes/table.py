@@ -20,6 +20,7 @@ from autotune.lowering.passes.limits import check_limits
 from autotune.lowering.passes.partition import partition_loops
 from autotune.lowering.passes.pipeline import pipeline_loops
 from autotune.lowering.passes.storage import hoist_allocations
+from autotune.lowering.passes.taken_over import take_over_storage
 from autotune.lowering.passes.tensor_cores import use_tensor_cores
 from autotune.lowering.passes.unroll import unroll_loops
 from autotune.lowering.passes.vectorize import vectorize_loops
@@ -58,6 +59,7 @@ PASSES = (
     # Without allocations inside, more loops can be taken apart...
     Pass("partition", partition_loops),
     Pass("pipeline", pipeline_loops),
+    Pass("taken_over", take_over_storage),
     Pass("limits", check_limits),
     Pass("barriers", insert_barriers),
     Pass("proxies", insert_proxy_fences),

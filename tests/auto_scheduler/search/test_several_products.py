@@ -123,9 +123,8 @@ def test_products_of_one_graph_compute_what_the_definition_says(name, tmp_path):
 def test_times_of_products_and_of_what_is_around_them_add_up():
     task = task_of(LARGE["gated"])
     models = programs_of(task, sketches_of(task, PARAMS), PARAMS)
-    model = next(
-        each for each in models if isinstance(each, SeveralCostModel) and len(each.products) == 2
-    )
+    several = [each for each in models if isinstance(each, SeveralCostModel)]
+    model = next(each for each in several if len({one.root for one in each.products}) == 2)
     rows = RowSampler(model.program, model.limits(), np.random.default_rng(0)).draw(16)
     found = model(rows)
     assert found.feasible.all()
@@ -136,12 +135,54 @@ def test_times_of_products_and_of_what_is_around_them_add_up():
     np.testing.assert_allclose(found.seconds, own + passed)
 
 
-def test_the_untuned_schedule_of_two_products_has_both_on_tensor_cores():
+def test_the_untuned_schedule_of_two_products_of_the_same_rows_is_one_kernel_of_tensor_cores():
     target = Target("cuda -arch=sm_90")
     schedule, tensors = fallback_schedule(LARGE["gated"], target)
     kernel = kernel_of_schedule(schedule, list(tensors), target, "gated")
-    assert len(kernel.calls) == 2
-    assert kernel.source.count("wgmma.mma_async") + kernel.source.count("mma.sync") >= 2
+    assert len(kernel.calls) == 1
+    assert "wgmma.mma_async" in kernel.source
+
+
+def in_the_same_tiles(task):
+    """Return the cost models of programs that compute both products in one kernel."""
+    models = programs_of(task, sketches_of(task, PARAMS), PARAMS)
+    several = [each for each in models if isinstance(each, SeveralCostModel)]
+    return [each for each in several if each.products[0].together == 2]
+
+
+def test_two_products_in_the_same_tiles_compute_what_the_definition_says(tmp_path):
+    task = task_of(gated(96, 128, 128))
+    models, dag = in_the_same_tiles(task), task.compute_dag.init_state.dag
+    assert len(models) == 2  # for mma.sync and for wgmma
+    states = [
+        plain_state(dag).after(model.program.candidate(row).transform_steps)
+        for model in models
+        for row in RowSampler(model.program, model.limits(), np.random.default_rng(0)).draw(2)
+    ]
+    assert_states_compute_the_same(task.compute_dag, states, "cuda", tmp_path, 1e-2, 1e-2)
+
+
+def test_the_second_of_two_products_by_wgmma_takes_the_shared_memory_of_the_first_over():
+    task = task_of(LARGE["gated"])
+    model = in_the_same_tiles(task)[-1]
+    rows = RowSampler(model.program, model.limits(), np.random.default_rng(0)).draw(12)
+    shape = model.products[0].shape(rows)
+    for i, row in enumerate(rows):
+        state = model.program.candidate(row)
+        kernel = driver.kernel_of(task.realise(state).what, task.target, "kernel")
+        (call,) = kernel.calls
+        assert call.launch.shared_bytes in (0, shape.shared_bytes[i])
+        assert np.prod(call.launch.grid) == shape.blocks[i]
+        text = kernel.source
+        between = text[text.index(" = 0.0f", text.rindex("(gate[0], ")) : text.index("(up[0], ")]
+        assert between.index("__syncthreads();") < between.index("a_shared +")
+
+
+def test_products_that_add_up_different_numbers_of_terms_stay_apart():
+    a, b, w, v = matrices(a=(128, 128), b=(128, 256), w=(128, 128), v=(128, 256))
+    gate, up = dense(a, w, "gate"), dense(b, v, "up")
+    out = te.compute((128, 128), lambda i, j: (gate[i, j] * up[i, j]).astype("float16"), "out")
+    assert not in_the_same_tiles(task_of([a, b, w, v, out]))
 
 
 def test_a_batch_is_full_where_most_numbers_change_no_estimate():

@@ -62,6 +62,8 @@ class ProductCostModel(ABC):
         self.steps = [*(of_root[place] for place in tiles), chunk]
         self.columns = [program.columns[step] for step in self.steps]
         self.pipeline = hint_column(program, stage_id, PIPELINE)
+        # Products in the tiles of that stage: a block has room for the sums and copies of all.
+        self.together = 1
 
     @abstractmethod
     def budgets(self) -> Sequence[ProductLimit]:
@@ -85,6 +87,13 @@ class ProductCostModel(ABC):
     def around_seconds(self) -> float:
         """Seconds of the kernels besides the product's: launches, and tensors between them."""
         return seconds_around(self.program, self.device, [self.root])
+
+    @property
+    def step_columns(self) -> list[int]:
+        """Return the columns that say how steps are taken: the last of tiles, and buffers."""
+        own = self.columns[-1]
+        found = list(range(own.start, own.stop))
+        return found if self.pipeline is None else [*found, self.pipeline]
 
     def own_columns(self) -> list[int]:
         """Return the columns of a row on which it depends whether the product's kernel fits."""
@@ -192,6 +201,7 @@ class ProductShape(ABC):
             cost_model.singly,
         )
         self.batch, self.extents = cost_model.batch, cost_model.extents
+        self.together = cost_model.together
         self.numbers = [rows[:, at].astype(np.float64) for at in cost_model.columns]
         buffers = (
             rows[:, cost_model.pipeline] if cost_model.pipeline is not None else rows[:, 0] * 0

@@ -29,7 +29,13 @@ class SeveralCostModel:
     ) -> None:
         self.program, self.products, self.others = program, products, others
         self._kernels: list[ProductCostModel | GpuCostModel] = [*products, others]
-        self._around_s = seconds_around(program, others.device, [each.root for each in products])
+        roots = sorted({each.root for each in products})
+        self._of_roots = [[each for each in products if each.root == root] for root in roots]
+        for together in self._of_roots:
+            for each in together:
+                each.together = len(together)
+        self._around_s = seconds_around(program, others.device, roots)
+        self._around_s -= others.device.launch_s * (len(products) - len(roots))
 
     @property
     def tiles(self) -> bool:
@@ -58,6 +64,10 @@ class SeveralCostModel:
         """Return rows with numbers changed that follow from others."""
         for each in self._kernels:
             rows = each.repair(rows)
+        for first, *rest in self._of_roots:
+            rows = rows.copy() if rest else rows
+            for each in rest:
+                rows[:, each.step_columns] = rows[:, first.step_columns]
         return rows
 
     def feasible(self, rows: Rows) -> Mask:
@@ -67,7 +77,11 @@ class SeveralCostModel:
 
     def apart(self, rows: Rows) -> list[tuple[list[int], Mask]]:
         """Return the columns of each kernel, and which rows keep its limits."""
-        own = [(each.own_columns(), each.shape(rows).feasible) for each in self.products]
+        own = []
+        for together in self._of_roots:
+            columns = sorted({at for each in together for at in each.own_columns()})
+            fits = np.logical_and.reduce([each.shape(rows).feasible for each in together])
+            own.append((columns, np.asarray(fits)))
         return [*own, *self.others.apart(rows)]
 
     def limits(self) -> RowLimits:

@@ -47,7 +47,7 @@ class TensorCoreCostModel(ProductCostModel):
         """Return the largest allowed products of numbers of a row."""
         rows, columns, chunk = self.steps
         return [
-            ProductLimit({rows: (0,), columns: (0,)}, _MOST_RESULTS / OWN),
+            ProductLimit({rows: (0,), columns: (0,)}, _MOST_RESULTS / OWN / self.together),
             ProductLimit({rows: (1,), columns: (1,)}, self.device.block_threads / _WARP),
             ProductLimit({chunk: (0,)}, 8.0),
         ]
@@ -79,14 +79,15 @@ class TensorShape(ProductShape):
             rows, width = (self.depth, across) if transposed else (across, self.depth)
             unit, offset = row_gap(self.product, transposed)
             elements = elements + rows * (width + (offset - width) % unit)
-        return np.asarray(elements * self.product.item * self.several)
+        return np.asarray(elements * self.product.item * self.several * self.together)
 
     @cached_property
     def feasible(self) -> npt.NDArray[np.bool_]:
         """Whether a block of such tiles fits the device."""
         most = self.device.shared_bytes - 1024
         fits = self.fills_a_tile & (self.rows % 2 == 0) & (self.shared_bytes <= most)
-        fits &= self.rows * self.columns <= min(_MOST_RESULTS / OWN, _MOST_VTHREADS)
+        results = self.rows * self.columns * self.together
+        fits &= results <= min(_MOST_RESULTS / OWN, _MOST_VTHREADS)
         fits &= self.warps * _WARP <= self.device.block_threads
         return np.asarray(fits & (self.buffers * self.depth <= self.extents[2]))
 
@@ -94,7 +95,8 @@ class TensorShape(ProductShape):
     def resident(self) -> Column:
         """Blocks that a multiprocessor holds at once."""
         device = self.device
-        registers = 40.0 + self.rows * self.columns * OWN + 2 * self.rows + 4 * self.columns
+        results = self.rows * self.columns * OWN * self.together
+        registers = 40.0 + results + 2 * self.rows + 4 * self.columns
         limits = [
             device.warps // self.warps,
             device.registers // (np.minimum(registers, 255.0) * self.warps * _WARP),

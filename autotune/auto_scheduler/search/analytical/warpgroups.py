@@ -61,7 +61,7 @@ class WarpgroupCostModel(ProductCostModel):
         """Return the largest allowed products of numbers of a row."""
         rows, runs, chunk = self.steps
         return [
-            ProductLimit({rows: (0,), runs: (0,)}, _MOST_SUMS / 4),
+            ProductLimit({rows: (0,), runs: (0,)}, _MOST_SUMS / 4 / self.together),
             ProductLimit({rows: (1,)}, self.device.block_threads / _THREADS),
             ProductLimit({runs: (0,)}, _MOST_COLUMNS / UNIT),
             ProductLimit({chunk: (0,)}, 8.0),
@@ -101,7 +101,7 @@ class WarpgroupShape(ProductShape):
         self.tile_columns = self.runs * UNIT
         self.depth = self.chunk * self.product.depth
         self.threads = self.groups * _THREADS
-        self.sums = self.tiles * self.tile_columns / 2
+        self.sums = self.tiles * self.tile_columns / 2 * cost_model.together
         self.grid = (
             self.blocks
             if cost_model.turns is None
@@ -130,7 +130,9 @@ class WarpgroupShape(ProductShape):
         fits &= (self.runs >= 4) & (self.tile_columns <= _MOST_COLUMNS)
         fits &= (self.sums <= _MOST_SUMS) & (self.threads <= device.block_threads)
         fits &= self.sums + _OTHERS <= np.minimum(device.registers // self.threads, 255)
-        fits &= self.shared_bytes <= device.shared_bytes - 1024
+        # Copies of several products have the same place, but not before there are rings.
+        most = np.maximum(self.several, self.together) / self.several * self.shared_bytes
+        fits &= most <= device.shared_bytes - 1024
         fits &= self.tile_columns * self.depth % (self.threads * self.product.vector) == 0
         if self.in_turn:
             # All blocks are there at once, and few multiprocessors are without one.
@@ -174,7 +176,9 @@ class WarpgroupShape(ProductShape):
         busy = (np.maximum.reduce([own, shared, memory]) + self.turning) * together
         written = together * self.tile_rows * self.tile_columns / 32
         # What comes first is copied while the results before are stored.
+        # Results of products in the same tiles are stored once.
         around = np.maximum(written, come) if self.in_turn else written + 1000.0
+        around = around / self.together
         waves = self.blocks / self.grid if self.in_turn else waves
         cycles = waves * (chunks * np.maximum(busy, chain) + around)
         return np.asarray(cycles / device.clock + device.launch_s)
