@@ -16,6 +16,7 @@ from autotune.auto_scheduler.search.analytical.tensor_cores import (
 from autotune.auto_scheduler.search.analytical.warpgroups import WarpgroupCostModel
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.space.sampler import RowSampler
+from autotune.auto_scheduler.sketch import warpgroups
 from autotune.driver import kernel_of
 from autotune.measure.types import MeasureResult
 from tests.auto_scheduler.graphs import matmul
@@ -119,7 +120,10 @@ def in_turn(tensors, sms):
 
 
 @pytest.mark.parametrize("case", [{"cast": True}, {"dtype": "tf32"}], ids=str)
-def test_blocks_that_take_tiles_in_turn_share_them_evenly_and_are_right(case, tmp_path):
+def test_blocks_that_take_tiles_in_turn_share_them_evenly_and_are_right(
+    case, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(warpgroups, "FEWEST_TILES", 5)  # of a device as small as the one below
     task, model = in_turn(product(256, 256, 128, **case), sms=5)
     rows, found = kernels(task, model, 3)
     shape, rng = model.shape(rows), np.random.default_rng(0)
