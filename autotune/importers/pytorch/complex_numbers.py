@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from autotune.errors import GraphError
 from autotune.graph import Constant, Operator, TensorType, Value, Variable, ops
 from autotune.importers.pytorch.call import Call, converter_of
@@ -121,11 +123,12 @@ def _by_parts(call: Call, target: Any, args: Sequence[Any]) -> Any:
             return [part(each, is_real) for each in given]
         if isinstance(given, Complex):
             return given.real if is_real else given.imaginary
-        if isinstance(given, Value) and given.dtype.startswith("float") and not is_real:
+        if isinstance(given, Value) and not is_real:
             return call.expand(call.constant(0, given.dtype), given.shape)
         return given
 
-    made = [convert(call, *part(list(args), each)) for each in (True, False)]
+    # Tensors behind the data are indices.
+    made = [convert(call, part(args[0], each), *args[1:]) for each in (True, False)]
     several = [[each] if isinstance(each, Value) else list(each) for each in made]
     found = [
         Complex(real, imaginary)
@@ -222,11 +225,14 @@ def _quotient(call: Call, a: _Given, b: _Given, rounding_mode: str | None = None
     if bi is None:
         divisor = 0.0 if br is None else br
         return number.made(number.over(ar, divisor), number.over(ai, divisor))
+    c, d = (call.value(0.0 if each is None else each, number.dtype) for each in (br, bi))
+    scale = _scale(call, c, d)
+    br, bi = number.over(c, scale), number.over(d, scale)
     square = number.plus(number.times(br, br), number.times(bi, bi))
     assert square is not None
     real = number.plus(number.times(ar, br), number.times(ai, bi))
     imaginary = number.minus(number.times(ai, br), number.times(ar, bi))
-    return number.made(number.over(real, square), number.over(imaginary, square))
+    return number.made(*(number.over(number.over(x, square), scale) for x in (real, imaginary)))
 
 
 def _matmul(call: Call, a: Complex | Value, b: Complex | Value) -> Complex:
@@ -254,8 +260,23 @@ def _conjugate(call: Call, x: Complex | Value) -> Complex | Value:
 
 
 def _absolute(call: Call, x: Complex) -> Value:
-    squares = [call.apply(ops.Multiply(), each, each) for each in (x.real, x.imaginary)]
-    return call.apply(ops.Sqrt(), call.apply(ops.Add(), *squares))
+    parts = (x.real, x.imaginary)
+    scale = _scale(call, *parts)
+    shares = (call.apply(ops.Divide(), each, scale) for each in parts)
+    squares = (call.apply(ops.Multiply(), each, each) for each in shares)
+    length = call.apply(ops.Sqrt(), call.apply(ops.Add(), *squares))
+    return call.apply(ops.Multiply(), length, scale)
+
+
+def _scale(call: Call, *parts: Value) -> Value:
+    """Return the greater absolute value, by which numbers can be divided.
+
+    Squares of what is divided by it neither overflow nor vanish.
+    """
+    limits = np.finfo(parts[0].dtype)
+    most = call.apply(ops.Maximum(), *(call.apply(ops.Abs(), each) for each in parts))
+    some = call.apply(ops.Maximum(), most, call.constant(limits.tiny, most.dtype))
+    return call.apply(ops.Minimum(), some, call.constant(limits.max, most.dtype))
 
 
 def _power_of_e(call: Call, x: Complex) -> Complex:
@@ -292,6 +313,7 @@ _RULES: dict[str, Callable[..., Value | Complex]] = {
     "exp": _power_of_e,
     "imag": lambda call, x: x.imaginary, "real": lambda call, x: x.real,
     "polar": _polar,
+    "reciprocal": lambda call, x: _quotient(call, 1, x),
     "view_as_complex": _apart, "view_as_real": _joined,
 }  # fmt: skip
 # Those whose result is real.

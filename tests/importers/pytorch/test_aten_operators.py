@@ -8,6 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from autotune.errors import GraphError  # noqa: E402
 from autotune.importers import from_pytorch  # noqa: E402
 
 F = torch.nn.functional
@@ -750,6 +751,17 @@ def test_elements_are_written_and_added_where_the_data_say():
         (lambda x, i: x.scatter(0, i, 2.5), t(6, 2), whole(6, 2, 2)),
         (lambda x, i, s: x.scatter_add(0, i, s), *added),
     )
+
+
+def test_writes_to_a_tensor_without_axes_are_refused():
+    given = t(), torch.tensor(0), t(seed=1)
+    for write in (
+        lambda x, i, s: x.scatter(0, i, s),
+        lambda x, i, s: x.scatter_add(0, i, s),
+        lambda x, i, s: x.scatter_reduce(0, i, s, "mean"),
+    ):
+        with pytest.raises(GraphError, match=r"the data must be a tensor with an axis"):
+            check(write, *given)
 
 
 def sampling(**options):

@@ -20,6 +20,7 @@ def of(function):
     return real
 
 
+WHOLE = torch.tensor([2, 0])
 CASES = {
     "sums": lambda a, b: (a + b, a - b, a.real - b, a + 2j, 1 - a, torch.add(a, b, alpha=3)),
     "products": lambda a, b: (a * b, a * b.real, a * 2.5, a * 1j, a * (1 - 2j)),
@@ -33,6 +34,10 @@ CASES = {
     "indices": lambda a, b: (a[torch.tensor([2, 0])], b.index_select(1, torch.tensor([3, 3]))),
     "reductions": lambda a, b: (a.sum(1), a.mean(0), b.cumsum(1), -a),
     "joins with real ones": lambda a, b: torch.cat([a, b.real.to(a.dtype)], 1),
+    "joins with whole ones": lambda a, b: (torch.cat([a, b.real.long()]), a[:, WHOLE]),
+    "sums of whole ones": lambda a, b: a.real.long().sum(0, dtype=a.dtype),
+    "inverses": lambda a, b: (1 / a, a.real / b, (a * 1e-200) / (b * 1e-200), a * 1e200 / b),
+    "far from one": lambda a, b: ((a * 1e200).abs(), (a * 1e-200).abs() * 1e200, (a * 0).abs()),
     "of another width": lambda a, b: a.to(torch.complex64).to(torch.complex128) + b,
 }
 COMPLEX = Family(
