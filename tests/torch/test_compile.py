@@ -441,3 +441,16 @@ def test_graphs_that_compute_nothing_are_left_to_torch_without_a_word(caplog):
             same(got, want)
         assert by_dynamo(nn.Linear(6, 4))(torch.empty(0, 6)).shape == (0, 4)
     assert not caplog.records
+
+
+def test_shifts_by_more_places_than_there_are_leave_no_bit():
+    def shifts(*data):
+        return [each << places.to(each.dtype) for each in data] + [
+            each >> places.to(each.dtype) for each in data
+        ]
+
+    places = torch.tensor([0, 1, 7, 8, 31, 32, 63, 64, 100, -1])
+    numbers = torch.tensor([-128, -7, 0, 5, 127])[:, None]
+    data = [numbers.to(each) for each in (torch.uint8, torch.int8, torch.int32, torch.int64)]
+    for got, want in zip(by_dynamo(shifts)(*data), shifts(*data), strict=True):
+        assert torch.equal(got, want)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from autotune.graph import Value, ops
+import numpy as np
+
+from autotune.graph import Constant, Value, ops
 from autotune.importers.pytorch.call import Call, Operand, converts
 
 # Of dtypes in the order in which one is converted to another.
@@ -268,11 +270,35 @@ for _names, _function in (
     converts(*_names)(partial(_of_truth, _function))
 
 
+def _shifted(op: type[ops.Broadcast], call: Call, a: Operand, b: Operand) -> Value:
+    """Shift bits; none is left where they move by all their places, or by a negative number.
+
+    C leaves such shifts undefined, so no kernel computes one.
+    """
+    dtype = call.type.dtype
+    bits = np.iinfo(dtype).bits
+    if not isinstance(b, Value):
+        b = b if 0 <= b < bits else bits  # another number may not be one of the dtype
+    data, places = call.value(a, dtype), call.value(b, dtype)
+    zero, most = call.constant(0, dtype), call.constant(bits - 1, dtype)
+    if isinstance(places, Constant) and ((places.array >= 0) & (places.array < bits)).all():
+        return call.apply(op(), data, places)
+    inside = call.apply(
+        ops.LogicalAnd(), call.apply(ops.GreaterEqual(), places, zero),
+        call.apply(ops.LessEqual(), places, most),
+    )  # fmt: skip
+    moved = call.apply(op(), data, chosen(call, inside, places, zero))
+    lost: Value = zero
+    if op is ops.RightShift and dtype != "uint8":  # copies of the sign
+        lost = chosen(call, call.apply(ops.Less(), data, zero), call.constant(-1, dtype), zero)
+    return chosen(call, inside, moved, lost)
+
+
 for _names, _shift in (
     (("__lshift__", "bitwise_left_shift"), ops.LeftShift),
     (("__rshift__", "bitwise_right_shift"), ops.RightShift),
 ):
-    converts(*_names)(partial(_plain, _shift))
+    converts(*_names)(partial(_shifted, _shift))
 
 
 @converts("where")
