@@ -81,6 +81,20 @@ def test_parts_of_a_complex_input_are_results(caplog):
     compiled_alike(function, caplog, [angles(3, 2), torch.randn(3, 2)])
 
 
+def test_conjugates_and_negatives_of_what_is_written_or_made_keep_their_signs():
+    def function(z, x):
+        y = x.exp() * z.abs() + 1
+        z.mul_(2)
+        return z.conj(), z.conj()[1:], z[1:], z.conj().imag, y, torch._neg_view(y)
+
+    fast, x = by_dynamo(function), torch.randn(3, 2)
+    with torch.no_grad():
+        for z in (angles(3, 2), angles(3, 2).conj()):
+            own = z.clone()
+            same(fast(own, x), function(z, x))
+            same(own, z)
+
+
 def test_what_torch_computes_of_complex_numbers_is_read_by_networks():
     class Mixed(nn.Module):
         def __init__(self):

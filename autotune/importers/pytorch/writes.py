@@ -117,7 +117,7 @@ def views_of_inputs(program: Any) -> dict[Any, View]:
         if not hasattr(made, "dtype") or memory_of(made) not in owners:
             continue
         source, whole = owners[memory_of(made)]
-        if made.dtype != whole.dtype:  # parts of complex numbers: strides count other elements
+        if not _has_elements_of(made, whole):
             continue
         if strides[source] != whole.stride():
             raise GraphError("it returns a view of an input that it writes in another layout")
@@ -154,12 +154,21 @@ def views_of_results(
     for number, (memory, whole) in enumerate(wholes.items()):
         own = whole.meta["val"]
         for node, made in sharing[memory].items():
-            if made.dtype == own.dtype:
+            if _has_elements_of(made, own):
                 found[node] = View(
                     number, tuple(map(int, made.shape)), tuple(map(int, made.stride())),
                     int(made.storage_offset()), tuple(map(int, own.stride())),
                 )  # fmt: skip
     return list(wholes.values()), found
+
+
+def _has_elements_of(view: Any, whole: Any) -> bool:
+    """Return whether strides alone make a tensor of another one in its memory.
+
+    Parts of complex numbers are other elements; conjugates, and negative views, have other signs.
+    """
+    kinds = [(each.dtype, each.is_conj(), each.is_neg()) for each in (view, whole)]
+    return bool(kinds[0] == kinds[1])
 
 
 def _fills_its_memory(tensor: Any) -> bool:
