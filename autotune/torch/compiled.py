@@ -17,6 +17,7 @@ from autotune.torch.apart import Apart
 from autotune.torch.call_signature import CallSignature
 from autotune.torch.compiling import Compiling, compile_lock
 from autotune.torch.tensor_network import TensorNetwork
+from autotune.utils.check import Check
 from autotune.utils.lazy_torch import torch
 
 
@@ -155,7 +156,13 @@ def compile(
         labels = fast(image).argmax(1)
     """
     pytorch = torch()
+    named: Any = {} if example_kwargs is None else example_kwargs
+    if not isinstance(named, Mapping):
+        expected = "a dict of the inputs that are passed by name; several others are one tuple"
+        Check(KernelError, "autotune.torch.compile").refuse(
+            "example_kwargs", expected, type(named).__name__
+        )
     several = isinstance(example_inputs, (tuple, list))
     args = tuple(example_inputs) if several else (example_inputs,)
     with pytorch.no_grad():
-        return CompiledModel(model, args, dict(example_kwargs or {}), Compiling(tune, log))
+        return CompiledModel(model, args, dict(named), Compiling(tune, log))

@@ -443,6 +443,11 @@ def test_graphs_that_compute_nothing_are_left_to_torch_without_a_word(caplog):
     assert not caplog.records
 
 
+def test_a_second_input_that_is_not_in_a_tuple_is_refused():
+    with pytest.raises(KernelError, match=r"example_kwargs must be a dict.*got 'Tensor'"):
+        autotune.torch.compile(Small().eval(), torch.ones(2, 6), torch.ones(2, 6))
+
+
 def test_shifts_by_more_places_than_there_are_leave_no_bit():
     def shifts(*data):
         return [each << places.to(each.dtype) for each in data] + [
