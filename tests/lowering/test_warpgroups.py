@@ -1,6 +1,7 @@
 """Marked products become `wgmma`: right in the emulator, compiled well, or refused."""
 
 import re
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
@@ -11,7 +12,7 @@ from autotune.codegen.source import kernel_of_schedule
 from autotune.errors import LoweringError
 from autotune.target import Target
 from tests.fuzz.running import Job, run_batch
-from tests.lowering.warpgroup_products import Tiles, definition, product
+from tests.lowering.warpgroup_products import Tiles, definition, multiply, product, tile
 from tests.templates.assembled import needs_nvcc, spilled
 from tests.topi.evaluate import cut_to_tf32
 
@@ -149,3 +150,36 @@ def test_products_are_not_serialized_and_sums_stay_in_registers(stages, dtype, t
     tiles = Tiles(rows=128, columns=256 if stages < 4 else 128, depth=depth, stages=stages)
     kernel = kernel_of(tiles, size=(4096, 4096, 4096), dtype=dtype)
     assert not any(spilled(kernel, tmp_path))
+
+
+def both(specs):
+    """Schedule two products of one tile that one stage adds; specs are steps and slots of each."""
+    stages = [(definition(128, 64, steps)[:3], Tiles(stages=slots)) for steps, slots in specs]
+    (*_, first), (*_, second) = (each for each, _ in stages)
+    out = te.compute((128, 64), lambda i, j: first[i, j] + second[i, j], name="D")
+    s = te.create_schedule(out.op)
+    place = tile(s[out], Tiles())
+    for each, tiles in stages:
+        multiply(s, each, out, place, tiles)
+    return s, [*(x for (a, b, _), _ in stages for x in (a, b)), out]
+
+
+# Of an odd number of chunks the last one uses the slot that the second product fills first.
+TURNS = [((192, 2), (64, 2)), ((192, 4), (64, 3))]
+
+
+def test_a_product_waits_for_all_threads_before_it_fills_what_it_takes_over(tmp_path):
+    rng = np.random.default_rng(0)
+    for i, specs in enumerate(TURNS):
+        kernel = kernel_of_schedule(*both(specs), HOPPER, f"turns{i}")
+        text, barrier = kernel.source, "__syncthreads();"
+        done = text.index("wgmma_sums<", text.rindex("__global__"))
+        at = text.index(barrier, done)
+        loose = replace(kernel, source=text[:at] + text[at + len(barrier) :])
+        inputs = [rng.uniform(-1, 1, x.shape).astype(np.float16) for x in kernel.inputs]
+        a, b, c, d = (x.astype(np.float64) for x in inputs)
+        # The emulator sees what products read only in optimized code.
+        (found,) = run_batch([Job(kernel, inputs, i)], tmp_path, optimized=True)
+        np.testing.assert_allclose(found[0], a @ b + c @ d, atol=1e-3)
+        (found,) = run_batch([Job(loose, inputs, i)], tmp_path, optimized=True)
+        assert "race on" in found

@@ -42,12 +42,19 @@ def definition(m, n, k, dtype="float16", transposed=(False, True), out="float16"
 def product(m, n, k, tiles, mark="wgmma", **options):
     """A schedule and its arguments."""
     a, b, c, d = definition(m, n, k, **options)
+    s = te.create_schedule(d.op)
+    multiply(s, (a, b, c), d, tile(s[d], tiles), tiles, mark, **options)
+    return s, [a, b, d]
+
+
+def multiply(s, stages, reader, place, tiles, mark="wgmma", **options):
+    """Schedule a product for the tiles of what reads it, at the place that `tile` returned."""
+    a, b, c = stages
+    lane, warps = place
     words = 2 if options.get("dtype") == "tf32" else 1
     transposed = options.get("transposed", (False, True))
-    s = te.create_schedule(d.op)
     s[c].set_scope("local")
-    lane, warps = _tile(s[d], tiles)
-    s[c].compute_at(s[d], lane)
+    s[c].compute_at(s[reader], lane)
     steps = 16 // words
     chunk, step = s[c].split(c.op.reduce_axis[0], factor=steps)
     outer, inner = s[c].split(chunk, factor=tiles.depth // steps)
@@ -59,7 +66,6 @@ def product(m, n, k, tiles, mark="wgmma", **options):
         _fetch(shared, warps, 8 // words, across and words == 2)
         if tiles.stages:
             shared.async_copy(tiles.stages)
-    return s, [a, b, d]
 
 
 def _fetch(shared, warps, lanes, one_by_one):
@@ -82,7 +88,7 @@ def _fetch(shared, warps, lanes, one_by_one):
         shared.bind(loop, te.thread_axis(thread))
 
 
-def _tile(stage, tiles):
+def tile(stage, tiles):
     """Tile the results as `wgmma` leaves them to threads; return the last loop and the warps."""
     row, column = stage.op.axis
     warps = tiles.rows // tiles.tall // 16

@@ -60,8 +60,8 @@ def _perhaps(flow: _Flow) -> _Flow:
 class _Pending:
     """Accesses since the last barrier, by what may race with them.
 
-    Two stages never write one buffer, and one stage writes an element from one thread: a race is
-    between a read and a write.
+    One stage writes an element from one thread, and a second stage writes a buffer only where it
+    takes it over, after all reads of the first: a race is between a read and a write.
     """
 
     def __init__(self, accesses: Iterable[Access] = ()) -> None:

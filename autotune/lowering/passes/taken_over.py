@@ -1,4 +1,4 @@
-"""Lets operands of one product take over shared memory of another one that is done before.
+"""Lets shared buffers of products by ``wgmma`` take over the memory of ones used up before.
 
 Threads that compute two products in turn, as the two of a gated layer, need room for the copies of
 one only. Barriers are put in after this pass: one comes before the first copy of the second.
@@ -17,7 +17,7 @@ from autotune.lowering.passes.warpgroups import multiplies
 
 
 def take_over_storage(stmt: Stmt, draft: Draft) -> Stmt:
-    """Lets operands of ``wgmma`` take the place of equally large ones that are done with."""
+    """Lets shared buffers take the place of equal ones done with, in kernels with ``wgmma``."""
     if not draft.gpu or not multiplies(stmt):
         return stmt
     allocated, body = [], stmt
