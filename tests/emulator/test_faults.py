@@ -52,6 +52,26 @@ def test_a_missing_barrier_is_found_in_dynamic_shared_memory():
         run(body.format(""), shared_bytes=256)
 
 
+@pytest.mark.parametrize(
+    "read",
+    [
+        "__half2float(s[63 - t])",
+        "(float)__hadd(s[63 - t], s[63 - t])",
+        "__low2float(pairs[31 - t / 2])",
+        "__low2float(h2exp(pairs[31 - t / 2]))",
+    ],
+)
+def test_what_functions_of_half_precision_are_called_with_is_read(read):
+    body = """  __shared__ __half s[64];
+  const __half2* pairs = reinterpret_cast<const __half2*>(s);
+  s[t] = __float2half(a[t]);
+{}
+  b[t] = %s;"""
+    run((body % read).format("  __syncthreads();"), prelude="#include <cuda_fp16.h>\n")
+    with pytest.raises(DeviceError, match=r"race on shared memory.*wrote it at entry.cu:\d+"):
+        run((body % read).format(""), prelude="#include <cuda_fp16.h>\n")
+
+
 def test_writing_what_others_still_read_is_a_race():
     body = """  __shared__ float s[64];
   for (int i = 0; i < 2; ++i) {

@@ -17,7 +17,7 @@ def run(text, arrays, written=-1, orders=(0, 1, 2), name="f", **options):
         arg(f"a{i}", array.shape, dtypes[i], "out" if i == written else "in")
         for i, array in enumerate(arrays)
     ]
-    kernel = SourceKernel(name, text, args, **options).kernel("cuda")
+    kernel = SourceKernel(name, text, args, **{"grid": 1, **options}).kernel("cuda")
     run_emulated(kernel, arrays, orders)
     return arrays[written]
 

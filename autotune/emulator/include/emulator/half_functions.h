@@ -4,32 +4,33 @@
 #include "arithmetic.h"
 #include "half.h"
 
+// Operands are references: of what a call copies without a constructor the compiler watches no read.
 static inline __half __float2half(float v) { return __half(v); }
 static inline __half __float2half_rn(float v) { return __half(v); }
 static inline __half __double2half(double v) { return __half(v); }
 static inline __half __int2half_rn(int v) { return __half(v); }
-static inline float __half2float(__half v) { return v; }
-static inline int __half2int_rn(__half v) { return static_cast<int>(nearbyintf(v)); }
-static inline int __half2int_rz(__half v) { return static_cast<int>(static_cast<float>(v)); }
-static inline unsigned short __half_as_ushort(__half v) { return v.bits; }
-static inline short __half_as_short(__half v) { return static_cast<short>(v.bits); }
+static inline float __half2float(const __half& v) { return v; }
+static inline int __half2int_rn(const __half& v) { return static_cast<int>(nearbyintf(v)); }
+static inline int __half2int_rz(const __half& v) { return static_cast<int>(static_cast<float>(v)); }
+static inline unsigned short __half_as_ushort(const __half& v) { return v.bits; }
+static inline short __half_as_short(const __half& v) { return static_cast<short>(v.bits); }
 static inline __half __ushort_as_half(unsigned short v) { return __half::from(v); }
 static inline __half __short_as_half(short v) {
   return __half::from(static_cast<unsigned short>(v));
 }
 static inline __half2 __float2half2_rn(float v) { return {__half(v), __half(v)}; }
 static inline __half2 __floats2half2_rn(float a, float b) { return {__half(a), __half(b)}; }
-static inline __half2 __float22half2_rn(float2 v) { return {__half(v.x), __half(v.y)}; }
-static inline float2 __half22float2(__half2 v) { return {v.x, v.y}; }
-static inline __half2 __half2half2(__half v) { return {v, v}; }
-static inline __half2 make_half2(__half a, __half b) { return {a, b}; }
+static inline __half2 __float22half2_rn(const float2& v) { return {__half(v.x), __half(v.y)}; }
+static inline float2 __half22float2(const __half2& v) { return {v.x, v.y}; }
+static inline __half2 __half2half2(const __half& v) { return {v, v}; }
+static inline __half2 make_half2(const __half& a, const __half& b) { return {a, b}; }
 
 static inline __nv_bfloat16 __float2bfloat16(float v) { return __nv_bfloat16(v); }
 static inline __nv_bfloat16 __float2bfloat16_rn(float v) { return __nv_bfloat16(v); }
 static inline __nv_bfloat16 __double2bfloat16(double v) { return __nv_bfloat16(v); }
 static inline __nv_bfloat16 __int2bfloat16_rn(int v) { return __nv_bfloat16(v); }
-static inline float __bfloat162float(__nv_bfloat16 v) { return v; }
-static inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 v) { return v.bits; }
+static inline float __bfloat162float(const __nv_bfloat16& v) { return v; }
+static inline unsigned short __bfloat16_as_ushort(const __nv_bfloat16& v) { return v.bits; }
 static inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short v) {
   return __nv_bfloat16::from(v);
 }
@@ -39,22 +40,22 @@ static inline __nv_bfloat162 __float2bfloat162_rn(float v) {
 static inline __nv_bfloat162 __floats2bfloat162_rn(float a, float b) {
   return {__nv_bfloat16(a), __nv_bfloat16(b)};
 }
-static inline __nv_bfloat162 __float22bfloat162_rn(float2 v) {
+static inline __nv_bfloat162 __float22bfloat162_rn(const float2& v) {
   return {__nv_bfloat16(v.x), __nv_bfloat16(v.y)};
 }
-static inline float2 __bfloat1622float2(__nv_bfloat162 v) { return {v.x, v.y}; }
-static inline __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16 v) { return {v, v}; }
-static inline __nv_bfloat162 make_bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) { return {a, b}; }
+static inline float2 __bfloat1622float2(const __nv_bfloat162& v) { return {v.x, v.y}; }
+static inline __nv_bfloat162 __bfloat162bfloat162(const __nv_bfloat16& v) { return {v, v}; }
+static inline __nv_bfloat162 make_bfloat162(const __nv_bfloat16& a, const __nv_bfloat16& b) { return {a, b}; }
 
 // Each works on both 16-bit types, and each pair function on pairs of both.
 #define EMULATOR_SMALL template <class F> static inline
 #define EMULATOR_S emulator::Small<F>
 #define EMULATOR_P emulator::Pair<emulator::Small<F>>
 #define EMULATOR_BINARY(name, expression)                               \
-  EMULATOR_SMALL EMULATOR_S name(EMULATOR_S a, EMULATOR_S b) {          \
+  EMULATOR_SMALL EMULATOR_S name(const EMULATOR_S& a, const EMULATOR_S& b) {          \
     return EMULATOR_S(expression);                                      \
   }                                                                     \
-  EMULATOR_SMALL EMULATOR_P name##2(EMULATOR_P a, EMULATOR_P b) {       \
+  EMULATOR_SMALL EMULATOR_P name##2(const EMULATOR_P& a, const EMULATOR_P& b) {       \
     return {name(a.x, b.x), name(a.y, b.y)};                            \
   }
 EMULATOR_BINARY(__hadd, a + b)
@@ -66,30 +67,30 @@ EMULATOR_BINARY(__hmul_rn, a * b)
 EMULATOR_BINARY(__hmax, fmaxf(a, b))
 EMULATOR_BINARY(__hmin, fminf(a, b))
 #undef EMULATOR_BINARY
-EMULATOR_SMALL EMULATOR_S __hdiv(EMULATOR_S a, EMULATOR_S b) { return a / b; }
-EMULATOR_SMALL EMULATOR_P __h2div(EMULATOR_P a, EMULATOR_P b) { return a / b; }
-EMULATOR_SMALL EMULATOR_S __hfma(EMULATOR_S a, EMULATOR_S b, EMULATOR_S c) {
+EMULATOR_SMALL EMULATOR_S __hdiv(const EMULATOR_S& a, const EMULATOR_S& b) { return a / b; }
+EMULATOR_SMALL EMULATOR_P __h2div(const EMULATOR_P& a, const EMULATOR_P& b) { return a / b; }
+EMULATOR_SMALL EMULATOR_S __hfma(const EMULATOR_S& a, const EMULATOR_S& b, const EMULATOR_S& c) {
   return EMULATOR_S(fmaf(a, b, c));
 }
-EMULATOR_SMALL EMULATOR_P __hfma2(EMULATOR_P a, EMULATOR_P b, EMULATOR_P c) {
+EMULATOR_SMALL EMULATOR_P __hfma2(const EMULATOR_P& a, const EMULATOR_P& b, const EMULATOR_P& c) {
   return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)};
 }
-EMULATOR_SMALL EMULATOR_S __low2(EMULATOR_P a) { return a.x; }
-static inline __half __low2half(__half2 v) { return v.x; }
-static inline __half __high2half(__half2 v) { return v.y; }
-static inline float __low2float(__half2 v) { return v.x; }
-static inline float __high2float(__half2 v) { return v.y; }
-static inline float __low2float(__nv_bfloat162 v) { return v.x; }
-static inline float __high2float(__nv_bfloat162 v) { return v.y; }
-static inline __nv_bfloat16 __low2bfloat16(__nv_bfloat162 v) { return v.x; }
-static inline __nv_bfloat16 __high2bfloat16(__nv_bfloat162 v) { return v.y; }
-static inline __half2 __halves2half2(__half a, __half b) { return {a, b}; }
-static inline __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) {
+EMULATOR_SMALL EMULATOR_S __low2(const EMULATOR_P& a) { return a.x; }
+static inline __half __low2half(const __half2& v) { return v.x; }
+static inline __half __high2half(const __half2& v) { return v.y; }
+static inline float __low2float(const __half2& v) { return v.x; }
+static inline float __high2float(const __half2& v) { return v.y; }
+static inline float __low2float(const __nv_bfloat162& v) { return v.x; }
+static inline float __high2float(const __nv_bfloat162& v) { return v.y; }
+static inline __nv_bfloat16 __low2bfloat16(const __nv_bfloat162& v) { return v.x; }
+static inline __nv_bfloat16 __high2bfloat16(const __nv_bfloat162& v) { return v.y; }
+static inline __half2 __halves2half2(const __half& a, const __half& b) { return {a, b}; }
+static inline __nv_bfloat162 __halves2bfloat162(const __nv_bfloat16& a, const __nv_bfloat16& b) {
   return {a, b};
 }
 
 #define EMULATOR_COMPARE(name, op) \
-  EMULATOR_SMALL bool name(EMULATOR_S a, EMULATOR_S b) { return a op b; }
+  EMULATOR_SMALL bool name(const EMULATOR_S& a, const EMULATOR_S& b) { return a op b; }
 EMULATOR_COMPARE(__heq, ==)
 EMULATOR_COMPARE(__hne, !=)
 EMULATOR_COMPARE(__hlt, <)
@@ -97,16 +98,16 @@ EMULATOR_COMPARE(__hle, <=)
 EMULATOR_COMPARE(__hgt, >)
 EMULATOR_COMPARE(__hge, >=)
 #undef EMULATOR_COMPARE
-EMULATOR_SMALL bool __hisnan(EMULATOR_S a) { return a != a; }
-EMULATOR_SMALL int __hisinf(EMULATOR_S a) { return isinf(static_cast<float>(a)); }
+EMULATOR_SMALL bool __hisnan(const EMULATOR_S& a) { return a != a; }
+EMULATOR_SMALL int __hisinf(const EMULATOR_S& a) { return isinf(static_cast<float>(a)); }
 
 #define EMULATOR_UNARY(name, function)                                                         \
-  EMULATOR_SMALL EMULATOR_S name(EMULATOR_S a) {                                               \
+  EMULATOR_SMALL EMULATOR_S name(const EMULATOR_S& a) {                                               \
     return EMULATOR_S(function(static_cast<float>(a)));                                        \
   }
 #define EMULATOR_UNARY_BOTH(one, two, function)                                                \
   EMULATOR_UNARY(one, function)                                                                \
-  EMULATOR_SMALL EMULATOR_P two(EMULATOR_P a) { return {one(a.x), one(a.y)}; }
+  EMULATOR_SMALL EMULATOR_P two(const EMULATOR_P& a) { return {one(a.x), one(a.y)}; }
 EMULATOR_UNARY_BOTH(__hneg, __hneg2, -)
 EMULATOR_UNARY_BOTH(__habs, __habs2, fabsf)
 EMULATOR_UNARY_BOTH(hexp, h2exp, expf)
