@@ -46,7 +46,8 @@ def on_space(method):
     return lambda **given: getattr(space(), method)(**given)
 
 
-EXTENT = [-1, 1.5, "abc", None, {}, (1, -2), (1, 1, 1, 1), (), (2.5,), bad.Odd(), (True and -3,)]
+# None leaves a part of the launch out.
+EXTENT = [-1, 1.5, "abc", {}, (1, -2), (1, 1, 1, 1), (), (2.5,), bad.Odd(), (True and -3,)]
 AXIS = ["abc", None, {}, bad.Odd(), 0, -4, 1.5]
 SPACES = [
     Api(

@@ -134,7 +134,7 @@ TUNING = [
         dict,
         {
             "n_trial": bad.COUNT,
-            "measure_option": [5, None, "local", [], {}, {"builder": 5}, bad.Odd()],
+            "measure_option": [5, "local", [], {}, {"builder": 5}, bad.Odd()],
             "early_stopping": [c for c in [*bad.WHOLE, -1] if c is not None],
             "callbacks": [5, None, "abc", [5], [None], len, {1: 2}],
             "si_prefix": ["X", 5, None, "GG", []],

@@ -280,12 +280,6 @@ def test_a_default_outside_of_the_space_is_none():
             cfg["x"] = autotune.task.OtherOptionEntity(7)
         cfg.define_knob("x", [1, 2])
 
-    @autotune.template("tests/result/filtered")
-    def filtered():
-        cfg = autotune.get_config()
-        cfg.define_knob("x", [1, 2])
-        cfg.multi_filter(lambda c: c["x"].val > 1)
-
     @autotune.template("tests/result/refuses")
     def refuses():
         cfg = autotune.get_config()
@@ -293,8 +287,18 @@ def test_a_default_outside_of_the_space_is_none():
         if cfg.is_fallback:
             raise RuntimeError("tune me first")
 
-    for name in ("outside", "filtered", "refuses"):
+    for name in ("outside", "refuses"):
         assert create(f"tests/result/{name}", (), "c").default() is None
+
+
+def test_the_default_of_a_filtered_space_is_its_first_valid_point():
+    @autotune.template("tests/result/filtered")
+    def filtered():
+        cfg = autotune.get_config()
+        cfg.define_knob("x", [1, 2, 3])
+        cfg.multi_filter(lambda c: c["x"].val > 1)
+
+    assert create("tests/result/filtered", (), "c").default()["x"].val == 2
 
 
 def test_the_default_of_a_split_is_found_whatever_its_first_size():
