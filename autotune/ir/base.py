@@ -17,6 +17,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, SupportsFloat, Union
 
 from autotune.errors import ExpressionError
+from autotune.ir import foreign_calls as foreign
 from autotune.ir.dtype import (
     check_dtype,
     int_range,
@@ -25,14 +26,6 @@ from autotune.ir.dtype import (
     lanes_of,
     promote,
     with_lanes,
-)
-from autotune.ir.foreign_calls import (
-    no_abs,
-    no_float,
-    no_int,
-    no_power,
-    no_round,
-    numpy_of_expressions,
 )
 
 ExprLike = Union["Operand", int, float]
@@ -49,8 +42,8 @@ class Operand:
     """The Python operators: what an expression and an iteration variable have in common."""
 
     __slots__ = ()
-    __array_ufunc__ = numpy_of_expressions
-    __abs__, __pow__, __round__ = no_abs, no_power, no_round
+    __array_ufunc__ = foreign.numpy_of_expressions
+    __abs__, __pow__, __round__ = foreign.no_abs, foreign.no_power, foreign.no_round
 
     def __add__(self, other: ExprLike) -> Expr:
         return OPERATORS["+"].of(self, other)
@@ -146,7 +139,7 @@ class Expr(Node, Operand):
 
     __slots__ = ("dtype",)
     dtype: str
-    __float__, __int__ = no_float, no_int
+    __float__, __int__ = foreign.no_float, foreign.no_int
 
     def __bool__(self) -> bool:
         raise ExpressionError(
