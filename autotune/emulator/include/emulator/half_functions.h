@@ -51,12 +51,12 @@ static inline __nv_bfloat162 make_bfloat162(const __nv_bfloat16& a, const __nv_b
 #define EMULATOR_SMALL template <class F> static inline
 #define EMULATOR_S emulator::Small<F>
 #define EMULATOR_P emulator::Pair<emulator::Small<F>>
-#define EMULATOR_BINARY(name, expression)                               \
-  EMULATOR_SMALL EMULATOR_S name(const EMULATOR_S& a, const EMULATOR_S& b) {          \
-    return EMULATOR_S(expression);                                      \
-  }                                                                     \
-  EMULATOR_SMALL EMULATOR_P name##2(const EMULATOR_P& a, const EMULATOR_P& b) {       \
-    return {name(a.x, b.x), name(a.y, b.y)};                            \
+#define EMULATOR_BINARY(name, expression)                                       \
+  EMULATOR_SMALL EMULATOR_S name(const EMULATOR_S& a, const EMULATOR_S& b) {    \
+    return EMULATOR_S(expression);                                              \
+  }                                                                             \
+  EMULATOR_SMALL EMULATOR_P name##2(const EMULATOR_P& a, const EMULATOR_P& b) { \
+    return {name(a.x, b.x), name(a.y, b.y)};                                    \
   }
 EMULATOR_BINARY(__hadd, a + b)
 EMULATOR_BINARY(__hsub, a - b)
@@ -101,12 +101,12 @@ EMULATOR_COMPARE(__hge, >=)
 EMULATOR_SMALL bool __hisnan(const EMULATOR_S& a) { return a != a; }
 EMULATOR_SMALL int __hisinf(const EMULATOR_S& a) { return isinf(static_cast<float>(a)); }
 
-#define EMULATOR_UNARY(name, function)                                                         \
-  EMULATOR_SMALL EMULATOR_S name(const EMULATOR_S& a) {                                               \
-    return EMULATOR_S(function(static_cast<float>(a)));                                        \
+#define EMULATOR_UNARY(name, function)                  \
+  EMULATOR_SMALL EMULATOR_S name(const EMULATOR_S& a) { \
+    return EMULATOR_S(function(static_cast<float>(a))); \
   }
-#define EMULATOR_UNARY_BOTH(one, two, function)                                                \
-  EMULATOR_UNARY(one, function)                                                                \
+#define EMULATOR_UNARY_BOTH(one, two, function) \
+  EMULATOR_UNARY(one, function)                 \
   EMULATOR_SMALL EMULATOR_P two(const EMULATOR_P& a) { return {one(a.x), one(a.y)}; }
 EMULATOR_UNARY_BOTH(__hneg, __hneg2, -)
 EMULATOR_UNARY_BOTH(__habs, __habs2, fabsf)
