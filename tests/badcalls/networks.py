@@ -97,7 +97,8 @@ BUILDING = [
         graph,
         {
             "graph": bad.OBJECT, "pipeline": bad.FUNCTION, "opt_level": [*bad.WHOLE, -1],
-            "kernel_for": [f for f in bad.FUNCTION if f is not None], "progress": [5, "abc", [], {}, bad.Odd()],
+            "kernel_for": [f for f in bad.FUNCTION if f is not None],
+            "progress": [5, "abc", [], {}, bad.Odd()],
             "jobs": [n for n in bad.COUNT if n is not None],
         },
     ),
@@ -192,7 +193,11 @@ WRITING = [
         "relay.var",
         relay.var,
         lambda: {"name_hint": "x", "shape": (2, 3)},
-        {"name_hint": bad.TEXT, "shape": [*(n for n in NUMBERS if n is not None), (0,), (-1,)], "dtype": ["float31", 5, []]},
+        {
+            "name_hint": bad.TEXT,
+            "shape": [*(n for n in NUMBERS if n is not None), (0,), (-1,)],
+            "dtype": ["float31", 5, []],
+        },
     ),
     Api(
         "Function",
