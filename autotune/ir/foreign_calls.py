@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any, NoReturn
 
 from autotune.errors import ExpressionError
@@ -32,6 +31,21 @@ _RENAMED = {
 _REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 # Functions of whole tensors that have numpy's names.
 _OF_TENSORS = frozenset({"matmul", "maximum", "minimum", "logical_and", "logical_or"})
+# What may be named in place of numpy's functions: names alone, as both modules import this one.
+_IN_BOTH = frozenset({
+    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "exp",
+    "floor", "isfinite", "isinf", "isnan", "log", "log10", "log2", "max", "min", "power", "sin",
+    "sinh", "sqrt", "sum", "tan", "tanh", "trunc",
+})  # fmt: skip
+_INSTEAD = {
+    "te": _IN_BOTH | {
+        "all", "any", "atan2", "copysign", "exp2", "fmod", "hypot", "log1p", "nearbyint",
+    },
+    "topi": _IN_BOTH | _OF_TENSORS | {
+        "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "logical_not", "logical_xor",
+        "prod", "right_shift", "sign",
+    },
+}  # fmt: skip
 
 
 def numpy_of_expressions(
@@ -58,14 +72,19 @@ def numpy_of_tensors(
 
 def _advice(ufunc: Any, method: str, module: str) -> str:
     """Return what to write instead: a function of a module, if it has one for this."""
-    name: str = ufunc.__name__
-    if method == "reduce":
-        name = _REDUCTIONS.get(name, name)
-    if module == "te" or name not in _OF_TENSORS:
-        name = _RENAMED.get(name, name)
-    if hasattr(import_module(f"autotune.{module}"), name):
+    name = _renamed(ufunc.__name__, method, module)
+    if name in _INSTEAD[module]:
         return f"use {module}.{name}"
     return f"write it with operators and the functions of {module}"
+
+
+def _renamed(name: str, method: str, module: str) -> str:
+    """Return the name that a module has for a function of numpy, if it has one."""
+    if method == "reduce":
+        name = _REDUCTIONS.get(name, name)
+    if module == "topi" and name in _OF_TENSORS:
+        return name
+    return _RENAMED.get(name, name)
 
 
 def _apply(ufunc: Any, method: str, inputs: tuple[object, ...], module: str) -> Any:

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from autotune import te
+from autotune import te, topi
 from autotune.errors import ExpressionError
+from autotune.ir import foreign_calls
 
 A = te.placeholder((4, 4), name="A")
 
@@ -49,10 +50,15 @@ def test_a_foreign_function_is_refused_with_the_name_of_that_of_te(function, mes
         te.compute((4, 4), lambda i, j: function(A[i, j]), name="C")
 
 
-def test_what_is_named_instead_is_there():
-    from autotune.ir.foreign_calls import _RENAMED
-
-    assert [name for name in _RENAMED.values() if not hasattr(te, name)] == []
+@pytest.mark.parametrize("module", [te, topi], ids=["te", "topi"])
+def test_what_is_named_instead_is_there(module):
+    short = module.__name__.rpartition(".")[2]
+    offered = foreign_calls._INSTEAD[short]
+    ufuncs = {f.__name__ for f in vars(np).values() if isinstance(f, np.ufunc)}
+    refused = [(name, "__call__") for name in ufuncs - foreign_calls._OPERATORS.keys()]
+    refused += [(name, "reduce") for name in foreign_calls._REDUCTIONS]
+    named = {foreign_calls._renamed(name, method, short) for name, method in refused}
+    assert {name for name in named if hasattr(module, name)} == offered
 
 
 def test_whole_tensors_are_told_of_topi():
