@@ -6,13 +6,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import CancelledError, Future, InvalidStateError, ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, field
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 from autotune.errors import FleetError
 from autotune.fleet.policy import Needs, Place, Policy, QueuedJob
+from autotune.measure.process.pending import Pending
 
 logger = logging.getLogger("autotvm")
 
@@ -55,28 +55,7 @@ class Work:
 class _QueuedWork(QueuedJob):
     """An entry with its work and the future of the outcome."""
 
-    work: Work
-    future: Future[object] = field(default_factory=Future)
-
-    @property
-    def wanted(self) -> bool:
-        """Whether the future was not cancelled; called again when the work is put back."""
-        if self.future.done():
-            return False
-        return self.future.running() or self.future.set_running_or_notify_cancel()
-
-    def tell(self, outcome: object) -> None:
-        with suppress(InvalidStateError):  # given up meanwhile
-            self.future.set_result(outcome)
-
-    def fail(self, error: BaseException) -> None:
-        with suppress(InvalidStateError):
-            if self.wanted:
-                self.future.set_exception(error)
-
-    def drop(self) -> None:
-        if not self.future.cancel():
-            self.fail(CancelledError())
+    pending: Pending[Work]
 
 
 class FleetQueue:
@@ -99,17 +78,17 @@ class FleetQueue:
 
     def put(self, needs: Needs, work: Work) -> Future[Any]:
         """Queue work for any worker that can do it."""
-        entry = _QueuedWork(needs, work=work)
+        entry = _QueuedWork(needs, pending=Pending(work))
         with self._lock:
             over = self._over
             if over is None:
                 self._entries.add(entry)
                 self._policy.put(entry)
-        entry.future.add_done_callback(lambda _: self._forget(entry))
+        entry.pending.future.add_done_callback(lambda _: self._forget(entry))
         if over is not None:
-            entry.fail(over)
+            entry.pending.fail(over)
         self._begin()
-        return entry.future
+        return entry.pending.future
 
     def _forget(self, entry: _QueuedWork) -> None:
         with self._lock:
@@ -125,26 +104,26 @@ class FleetQueue:
     def _do(self, number: int, entry: _QueuedWork, attempt: int) -> None:
         finished: Iterable[_QueuedWork] = ()
         try:
-            if not entry.wanted:
+            if not entry.pending.begin():
                 with self._lock:
                     self._policy.forget(number, entry)
                 return
-            outcome = entry.work.do(number)
+            outcome = entry.pending.work.do(number)
         except PlaceLost as error:
             self._lost(number, entry, attempt, str(error))
         except PlaceUnable as error:
             self._unable(number, entry, attempt, error)
         except CancelledError:
             self._let_go(number, entry)
-            entry.drop()
+            entry.pending.drop()
         except BaseException as error:  # handed to the waiter of the result
             self._let_go(number, entry)
-            entry.fail(error)
+            entry.pending.fail(error)
         else:
             finished = self._ended(number, entry, attempt, outcome)
         finally:
             for one in finished:
-                one.tell(one.outcome)
+                one.pending.finish(one.outcome)
             self._begin()
 
     def _let_go(self, number: int, entry: _QueuedWork) -> None:
@@ -162,7 +141,7 @@ class FleetQueue:
             if not self._policy.holds(number, entry, attempt):
                 return ()
             entry.outcome = outcome
-            bad = entry.work.is_bad(outcome)
+            bad = entry.pending.work.is_bad(outcome)
             finished = self._policy.ended(number, entry, bad, self._clock())
             if not self._policy.waiting:  # no more work by which the place could prove itself
                 finished += self._policy.settle()
@@ -176,7 +155,9 @@ class FleetQueue:
             if not entry.to_blame:
                 return
             self._policy.drop(entry)
-        entry.tell(entry.work.hopeless(f"{entry.lost} workers were lost over it: {why}"))
+        entry.pending.finish(
+            entry.pending.work.hopeless(f"{entry.lost} workers were lost over it: {why}")
+        )
 
     def _unable(self, number: int, entry: _QueuedWork, attempt: int, error: PlaceUnable) -> None:
         with self._lock:
@@ -230,9 +211,9 @@ class FleetQueue:
                     error = self._nobody(needs, seconds)
                     left += [(entry, error) for entry in self._policy.waiting_for(needs)]
         for entry in finished:
-            entry.tell(entry.outcome)
+            entry.pending.finish(entry.outcome)
         for entry, error in left:
-            entry.fail(error)
+            entry.pending.fail(error)
         self._begin()
 
     def _nobody(self, needs: Needs, seconds: float) -> FleetError:
@@ -258,7 +239,7 @@ class FleetQueue:
             self._over = error
             left = list(self._entries)
         for entry in left:
-            entry.fail(error)
+            entry.pending.fail(error)
 
     @property
     def over(self) -> FleetError | None:
@@ -277,5 +258,5 @@ class FleetQueue:
             self._over, self._closed = FleetError("the fleet was closed"), True
             left = list(self._entries)
         for entry in left:
-            entry.drop()
+            entry.pending.drop()
         self._threads.shutdown(wait=False, cancel_futures=True)

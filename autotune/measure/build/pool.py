@@ -6,8 +6,9 @@ import logging
 import queue
 import threading
 import time
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from autotune.errors import CompilerMissing
@@ -149,27 +150,14 @@ class BuildPool:
 
     def _serve(self, worker: Worker[BuildReply]) -> None:
         while (pending := self._orders.get()) is not None:
-            stays = self._serve_one(worker, pending)
+            lost = pending.run(partial(self._built, worker))
+            if lost is not None:
+                self._leave(pending, lost)
             # Who waited for it may be the last to know of this pool, which then ends.
             del pending
-            if not stays:
+            if lost is not None:
                 break
         worker.close()
-
-    def _serve_one(self, worker: Worker[BuildReply], pending: Pending[Order]) -> bool:
-        """Do a piece of work unless it was cancelled; return whether the worker is kept."""
-        if not pending.begin():
-            return True
-        try:
-            pending.future.set_result(self._built(worker, pending.work))
-        except StartFailed as error:
-            self._leave(pending, error)
-            return False
-        except CancelledError:  # the process was ended over it
-            pending.drop()
-        except BaseException as error:  # handed to the waiter of the result
-            pending.future.set_exception(error)
-        return True
 
     def _leave(self, pending: Pending[Order], error: StartFailed) -> None:
         """Go without a worker, or without any."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, InvalidStateError
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
+
+from autotune.measure.process.worker import StartFailed
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Pending(Generic[Work]):
     """One piece of work and the future of its result.
 
@@ -22,22 +25,46 @@ class Pending(Generic[Work]):
     """
 
     work: Work
-    future: Future[Any]
+    future: Future[Any] = field(default_factory=Future)
     device: int | None = None
+    _begun: bool = field(default=False, init=False)
 
     def begin(self) -> bool:
-        """Return whether the work was not cancelled; called again for work that was put back."""
-        return self.future.running() or self.future.set_running_or_notify_cancel()
+        """Return whether the result is awaited; called again for work that was put back."""
+        if self._begun:
+            return not self.future.done()
+        self._begun = True
+        return self.future.set_running_or_notify_cancel()
+
+    def run(self, do: Callable[[Work], object]) -> StartFailed | None:
+        """Do it unless it was cancelled; return why a process for it could not be started."""
+        if not self.begin():
+            return None
+        try:
+            self.finish(do(self.work))
+        except StartFailed as error:
+            return error
+        except CancelledError:  # the process was ended over it
+            self.drop()
+        except BaseException as error:  # handed to the waiter of the result
+            self.fail(error)
+        return None
+
+    def finish(self, result: object) -> None:
+        """Let who waits get the result."""
+        with suppress(InvalidStateError):  # given up meanwhile
+            self.future.set_result(result)
 
     def fail(self, error: BaseException) -> None:
         """Let who waits get an error."""
-        if self.begin():
-            self.future.set_exception(error)
+        with suppress(InvalidStateError):
+            if self.begin():
+                self.future.set_exception(error)
 
     def drop(self) -> None:
         """Cancel it, begun or not: it was not done, and did not fail."""
         if not self.future.cancel():
-            self.future.set_exception(CancelledError())
+            self.fail(CancelledError())
 
 
 def forward(source: Future[Result], target: Future[Result]) -> None:

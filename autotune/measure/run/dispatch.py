@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from contextlib import suppress
 
 from autotune.errors import MeasureError
@@ -69,7 +69,7 @@ class Dispatch:
 
     def put(self, work: Work, device: int | None = None) -> Future[object]:
         """Queue work for one device, or for whichever is free first."""
-        entry = Pending(work, Future(), device)
+        entry = Pending(work, device=device)
         with self._changed:
             lost = self._why_never(device) if self._left or device is not None else None
             if lost is None and not self._closing:
@@ -97,30 +97,17 @@ class Dispatch:
             process.start()
         while (entry := self._next(process)) is not None:
             before = process.busy_s
-            stays = self._serve_one(process, entry)
+            lost = entry.run(lambda work: work(process))
+            if lost is not None:
+                self._leave(process, entry, lost)
             # Who waited for it may be the last to know of these devices, which then end.
             del entry
-            if not stays:
+            if lost is not None:
                 break
             self._cool_down.after(process.busy_s - before)
         process.close()
         if self._closing:
             self._at_end()
-
-    def _serve_one(self, process: LocalDeviceProcess, entry: Pending[Work]) -> bool:
-        """Do a piece of work unless it was cancelled; return whether the device is kept."""
-        if not entry.begin():
-            return True
-        try:
-            entry.future.set_result(entry.work(process))
-        except StartFailed as error:
-            self._leave(process, entry, error)
-            return False
-        except CancelledError:  # the process was ended over it
-            entry.drop()
-        except BaseException as error:  # handed to the waiter of the result
-            entry.future.set_exception(error)
-        return True
 
     def _next(self, process: LocalDeviceProcess) -> Pending[Work] | None:
         """Wait for the oldest entry that this device may do; None when all is over."""
