@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -169,9 +168,11 @@ class FleetBuilder(LocalBuilder):
         cache: bool = True,
     ) -> None:
         self._parts = parts
+        self._needs = needs
         super().__init__(timeout, 1, compiler=compiler, cache=cache)
-        self._pool = FleetPool(parts, needs)
-        weakref.finalize(self, self._pool.end)
+
+    def _open_pool(self, tmp_dir: str | None) -> FleetPool:
+        return FleetPool(self._parts, self._needs)
 
     @property
     def mixes_tasks(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -143,11 +142,12 @@ class FleetRunner(LocalRunner):
                 "are started (autotune worker --device), or by Fleet.of_class"
             )
         self._parts = parts
-        super().__init__(timeout, devices=range(_SEVERAL), **options)
-        if "memory_bytes" not in options:
-            self.memory_bytes = 0  # the memory of the workers is not known here
-        self._pool = self._places = FleetRunPool(parts, needs)
-        weakref.finalize(self, self._pool.end)
+        self._places = FleetRunPool(parts, needs)
+        # The memory of the workers is not known here.
+        super().__init__(timeout, devices=range(_SEVERAL), **{"memory_bytes": 0, **options})
+
+    def _open_pool(self) -> RunPool:
+        return self._places
 
     @property
     def n_parallel(self) -> int:

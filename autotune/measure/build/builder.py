@@ -91,9 +91,13 @@ class LocalBuilder(Builder):
         self.cache = cache
         # What the input gave that `refusal` was asked about last.
         self._realised: tuple[MeasureInput, Realised | BuildResult] | None = None
-        self._pool: AnyBuildPool = BuildPool(self.n_parallel, tmp_dir)
+        self._pool = self._open_pool(tmp_dir)
         # Scripts never close builders; the pool must then end with the builder, or the program.
         weakref.finalize(self, self._pool.end)
+
+    def _open_pool(self, tmp_dir: str | None) -> AnyBuildPool:
+        """Return what compiles for this builder."""
+        return BuildPool(self.n_parallel, tmp_dir)
 
     @property
     def mixes_tasks(self) -> bool:

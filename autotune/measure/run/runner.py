@@ -133,9 +133,13 @@ class LocalRunner(Runner):
         )
         self.energy = bool(energy)
         self._gate: HostGate | None = None
-        self._pool = RunPool()
+        self._pool = self._open_pool()
         # Scripts never close runners; the processes must then end with the runner, or the program.
         weakref.finalize(self, self._pool.end)
+
+    def _open_pool(self) -> RunPool:
+        """Return what measures for this runner."""
+        return RunPool()
 
     @property
     def mixes_tasks(self) -> bool:
