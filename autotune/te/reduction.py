@@ -12,6 +12,7 @@ from autotune.ir import (
     Add,
     Combiner,
     Expr,
+    IntImm,
     IterVar,
     Max,
     Min,
@@ -68,6 +69,8 @@ def _domain(dom: object) -> Range:
             f"values of {reads[0].tensor.name}; expected a constant, or a size of te.var; a "
             "kernel of sparse data is written as an autotune.SourceKernel"
         )
+    if isinstance(extent, IntImm) and extent.value < 0:  # over none, the result is the identity
+        raise ExpressionError(f"{user_line()}: reduce_axis: {dom!r} ends before it begins")
     return Range(low, extent)
 
 

@@ -150,6 +150,12 @@ def test_an_unnamed_reduction_axis_outside_its_reduction_is_refused_too():
         te.compute((4,), lambda i: a[i, k, 0], name="B")
 
 
+@pytest.mark.parametrize("values", [-3, (4, 2)])
+def test_a_reduction_axis_that_ends_before_it_begins_is_refused(values):
+    with pytest.raises(ExpressionError, match=HERE + r"reduce_axis: .* ends before it begins"):
+        te.reduce_axis(values)
+
+
 def test_a_data_axis_is_no_axis_to_reduce_over():
     a = source()
     with pytest.raises(ExpressionError, match=HERE + r"the axis .* from te\.reduce_axis"):
