@@ -58,16 +58,14 @@ class Alternatives:
 
     def candidates(self, shape: Any) -> dict[str, list[int]]:
         """Return the values each knob may take for a shape, in any family."""
-        options = [family.candidates(shape) for family in self.families]
-        names = dict.fromkeys(name for each in options for name in each)
-        shared = {name: sorted({v for o in options for v in o.get(name, ())}) for name in names}
-        return {KNOB: list(self.values), **shared}
+        return {KNOB: list(self.values), **_values(self.families, shape)[1]}
 
     def violation(self, shape: Any, choice: Mapping[str, int], target: Target) -> str | None:
         """Return why a choice cannot run or is sure to be slow, or None."""
         family = self._selected(choice)
-        own = family.candidates(shape)
-        unused = {name: [v[0]] for name, v in self.candidates(shape).items() if name != KNOB}
+        options, shared = _values(self.families, shape)
+        own = options[self.families.index(family)]
+        unused = {name: [values[0]] for name, values in shared.items()}
         strange = [
             (common.is_none_of(choice[name], values), f"{name} of another family")
             for name, values in (unused | own).items()
@@ -162,6 +160,18 @@ class Near:
     def kernel(self, shape: Any, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernel of a choice."""
         return self.family.kernel(shape, choice)
+
+
+# A filter that cannot be traced asks for these at each of many points.
+@lru_cache(maxsize=64)
+def _values(
+    families: tuple[Family, ...], shape: Any
+) -> tuple[list[dict[str, list[int]]], dict[str, list[int]]]:
+    """Return the values of knobs for a shape: in each family, and in any."""
+    options = [family.candidates(shape) for family in families]
+    names = dict.fromkeys(name for each in options for name in each)
+    shared = {name: sorted({v for o in options for v in o.get(name, ())}) for name in names}
+    return options, shared
 
 
 @lru_cache(maxsize=1024)

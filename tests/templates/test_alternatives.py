@@ -145,3 +145,23 @@ def test_a_record_from_before_is_a_point_of_a_space_of_several_families():
     names = conv2d_bf16x3.candidates(Conv2d(1, 7, 7, 512, 512, 3, 3, (1, 1), (1, 1), False, False))
     before = ConfigEntity(0, None, {name: untuned_point[name] for name in names})
     assert task.own(before).index == untuned_point.index
+
+
+class Counted:
+    """A family that counts how often its values are asked for."""
+
+    calls = 0
+    violation = staticmethod(gemm_small_k.violation)
+
+    def candidates(self, shape):
+        self.calls += 1
+        return gemm_small_k.candidates(shape)
+
+
+def test_the_values_of_a_shape_are_listed_once_however_many_points_are_checked():
+    family = Counted()
+    both = Alternatives((COPIED, family), 1)
+    choices = [dict(_first(SHAPE), **{KNOB: number}) for number in (0, 1, 0, 1)]
+    for choice in choices:
+        both.violation(SHAPE, choice, HOPPER)
+    assert family.calls == 1
