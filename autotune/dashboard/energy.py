@@ -6,8 +6,8 @@ import numpy as np
 
 from autotune.dashboard.json_arrays import reals, wholes
 from autotune.dashboard.selection import Selection
-from autotune.dashboard.table import Float
 from autotune.dashboard.thin import Places
+from autotune.dashboard.trials import Float
 
 
 def energies_of(selection: Selection) -> list[float | None]:

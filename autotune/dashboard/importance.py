@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autotune.dashboard.table import Codes, Float
+from autotune.dashboard.trials import Codes, Float
 
 METHOD = "permutation importance over boosted trees (xgboost), on trials held back"
 # Trials learned from, and needed; shuffles of each knob; part of the trials that is held back.

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from autotune.dashboard.energy import energies_of, fronts_of
-from autotune.dashboard.failures import failures_of, message_of
+from autotune.dashboard.charts import best_of, knobs_of, points_of
+from autotune.dashboard.energy import fronts_of
+from autotune.dashboard.failures import failures_of
 from autotune.dashboard.importance import Importance, importance
-from autotune.dashboard.json_arrays import real, reals, to_text, wholes
+from autotune.dashboard.json_arrays import real, to_text
 from autotune.dashboard.logs import Log, names_of
 from autotune.dashboard.runs import Run
-from autotune.dashboard.selection import Knob, Selection
-from autotune.dashboard.table import Float
-from autotune.dashboard.thin import improvements
+from autotune.dashboard.selection import Selection
+from autotune.dashboard.table import ordered_by, rows_of, table_of
 from autotune.dashboard.timeline import timeline_of
 from autotune.dashboard.view import View
 from autotune.dashboard.winner import Sources, winners_of
@@ -27,10 +27,8 @@ from autotune.version import __version__
 
 # The form of what is sent; a page of another version is loaded anew.
 SCHEMA = 1
-# Values of a knob that are all told; of more, only those of trials that are shown.
-_MOST_VALUES = 500
-# Fields of a trial by which the table is sorted.
-_SORTED = ("seconds", "spread", "error", "all_cost", "device", "roofline", "joules", "timestamp")
+# Runs whose best is drawn in the roofline.
+_MOST_BESTS = 500
 # Workloads that are sent; a network has some dozens.
 _MOST_WORKLOADS = 2000
 # Importance is worked out again when there are so many times more trials.
@@ -128,21 +126,21 @@ class Model:
             "total": len(selection.run),
             "matching": len(selection.wanted),
             "shown": len(selection.shown),
-            "knobs": self._knobs(selection),
-            "points": _points(selection),
-            "best": _best(selection),
+            "knobs": knobs_of(selection),
+            "points": points_of(selection),
+            "best": best_of(selection),
             "fronts": fronts_of(selection),
             "failures": failures_of(selection),
             "timeline": timeline_of(beside, view),
             "roofline": self._roofline(runs),
             "winners": winners_of(runs, self.sources),
             "importance": self._known_importance(runs).to_json(),
-            "table": self._table(selection),
+            "table": table_of(selection, self.logs),
         }
 
     def table(self, view: View) -> dict[str, object]:
         """Return a part of the table of one workload."""
-        return self._table(Selection(self._runs_of(view), view))
+        return table_of(Selection(self._runs_of(view), view), self.logs)
 
     def report(self) -> dict[str, object]:
         """Return everything that a page without a server shows.
@@ -168,9 +166,9 @@ class Model:
     def rows(self, view: View, at_once: int) -> Iterator[list[dict[str, object]]]:
         """Yield all trials of a view in full, one object per trial, in parts."""
         selection = Selection(self._runs_of(view), view)
-        ordered = self._ordered(selection)
+        ordered = ordered_by(selection)
         for start in range(0, len(ordered), at_once):
-            yield self._rows(selection, ordered[start : start + at_once], whole=True)
+            yield rows_of(selection, self.logs, ordered[start : start + at_once], whole=True)
 
     def knob_names(self, view: View) -> list[str]:
         """Return the names of the knobs of a view's workload."""
@@ -221,11 +219,6 @@ class Model:
         workloads = self.workloads()
         return workloads[view.workload] if view.workload < len(workloads) else []
 
-    def _knobs(self, selection: Selection) -> list[dict[str, object]]:
-        return [
-            {"name": knob.name, "labels": _told(knob, selection)[0]} for knob in selection.knobs
-        ]
-
     def _roofline(self, runs: Sequence[Run]) -> dict[str, object]:
         """Return the roofs of the runs, and where the best of other workloads are."""
         own = {run.number for run in runs}
@@ -243,76 +236,8 @@ class Model:
         return [
             {"run": run.number, "title": run.name.title, "flop": roof[0], "bytes": roof[1],
              "seconds": real(best[1].seconds)}
-            for run, roof, best in itertools.islice(known, _MOST_VALUES) if roof and best
+            for run, roof, best in itertools.islice(known, _MOST_BESTS) if roof and best
         ]  # fmt: skip
-
-    def _table(self, selection: Selection) -> dict[str, object]:
-        view = selection.view
-        ordered = self._ordered(selection)
-        part = ordered[view.offset : view.offset + view.rows]
-        return {
-            "total": len(ordered),
-            "offset": view.offset,
-            "sort": view.sort,
-            "descending": view.descending,
-            "rows": self._rows(selection, part),
-        }
-
-    def _ordered(self, selection: Selection) -> Any:
-        places, view = selection.wanted, selection.view
-        values = self._sorted_by(selection, view.sort)[places]
-        known = np.isfinite(values)
-        order = np.argsort(np.where(known, -values if view.descending else values, np.inf),
-                           kind="stable")  # fmt: skip
-        return places[order]
-
-    def _sorted_by(self, selection: Selection, sort: str) -> Float:
-        if sort.startswith("knob:"):
-            name = sort.removeprefix("knob:")
-            for knob in selection.knobs:
-                if knob.name == name:
-                    return knob.codes.astype(np.float64)
-        if sort == "time":
-            return selection.time
-        if sort == "run":
-            return selection.run.astype(np.float64)
-        if sort in _SORTED:
-            return selection.field(sort)
-        return selection.number.astype(np.float64)
-
-    def _rows(
-        self, selection: Selection, places: Any, whole: bool = False
-    ) -> list[dict[str, object]]:
-        fields = {name: selection.field(name) for name in ("line", *_SORTED)}
-        return [self._row(selection, fields, int(place), whole) for place in places]
-
-    def _row(
-        self, selection: Selection, fields: Any, place: int, whole: bool
-    ) -> dict[str, object]:
-        run = selection.runs[selection.run[place]]
-        trial = int(selection.number[place])
-        return {
-            "run": run.number,
-            "log": self.logs[run.log].name,
-            "target": run.target,
-            "trial": trial,
-            "line": int(fields["line"][place]),
-            "key": run.trials.keys[trial - 1],
-            "time": real(float(selection.time[place])),
-            "seconds": real(float(fields["seconds"][place])),
-            "spread": real(float(fields["spread"][place]), 4),
-            "error": int(fields["error"][place]),
-            "error_msg": message_of(selection, place, run),
-            "all_cost": real(float(fields["all_cost"][place]), 5),
-            "device": int(fields["device"][place]),
-            "roofline": real(float(fields["roofline"][place]), 4),
-            "joules": real(float(fields["joules"][place])),
-            "timestamp": real(float(fields["timestamp"][place]), 14),
-            "config": {
-                knob.name: (knob.value if whole else knob.labels.__getitem__)(knob.codes[place])
-                for knob in selection.knobs if knob.codes[place] >= 0
-            },
-        }  # fmt: skip
 
 
 def _key(runs: Sequence[Run]) -> str:
@@ -335,62 +260,6 @@ def _workload(runs: Sequence[Run]) -> dict[str, object]:
         "last": real(max((one["ended"] or 0.0 for one in all_of), default=0.0), 14),
         "spent": real(sum(float(run.trials.column("all_cost").sum()) for run in runs), 6),
     }
-
-
-def _points(selection: Selection) -> dict[str, object]:
-    """Return the trials that charts show, column by column."""
-    at = selection.shown
-    runs = np.array([run.number for run in selection.runs], dtype=int)
-    return {
-        "run": runs[selection.run[at]].tolist() if len(at) else [],
-        "trial": wholes(selection.number[at]),
-        "line": wholes(selection.field("line")[at]),
-        "key": [
-            selection.runs[selection.run[i]].trials.keys[int(selection.number[i]) - 1] for i in at
-        ],
-        "time": reals(selection.time[at]),
-        "seconds": reals(selection.field("seconds")[at]),
-        "spread": reals(selection.field("spread")[at], 3),
-        "error": wholes(selection.field("error")[at]),
-        "device": wholes(selection.field("device")[at]),
-        "roofline": reals(selection.field("roofline")[at], 4),
-        "joules": energies_of(selection),
-        "all_cost": reals(selection.field("all_cost")[at], 5),
-        "knobs": [_told(knob, selection)[1] for knob in selection.knobs],
-    }
-
-
-def _told(knob: Knob, selection: Selection) -> tuple[list[str], list[int]]:
-    """Return the values of a knob that the page gets, and which of them each point has."""
-    codes = knob.codes[selection.shown]
-    if len(knob.labels) <= _MOST_VALUES:
-        return list(knob.labels), codes.tolist()
-    used, places = np.unique(codes[codes >= 0], return_inverse=True)
-    numbers = np.full(len(codes), -1)
-    numbers[codes >= 0] = places
-    return [knob.labels[i] for i in used], numbers.tolist()
-
-
-def _best(selection: Selection) -> list[dict[str, object]]:
-    """Return, for each run, the trials that were faster than all before, of all that match."""
-    found = []
-    seconds = selection.field("seconds")
-    for i, run in enumerate(selection.runs):
-        places = selection.wanted[selection.run[selection.wanted] == i]
-        if not len(places):
-            continue
-        better = places[improvements(seconds[places])]
-        found.append(
-            {
-                "run": run.number,
-                "trial": wholes(selection.number[better]),
-                "time": reals(selection.time[better]),
-                "seconds": reals(seconds[better]),
-                "last_trial": int(selection.number[places[-1]]),
-                "last_time": real(float(selection.time[places].max())),
-            }
-        )
-    return found
 
 
 def snapshot(paths: Sequence[Path]) -> dict[str, Any]:

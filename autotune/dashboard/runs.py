@@ -12,7 +12,7 @@ import numpy as np
 
 from autotune.dashboard.json_arrays import real
 from autotune.dashboard.lines import LogEntry, Name, choices_of
-from autotune.dashboard.table import NONE, Float, Labels, Trials
+from autotune.dashboard.trials import NONE, Float, Labels, Trials
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.record.best import beats
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.dashboard.runs import Run
-from autotune.dashboard.table import NONE, Codes, Float
 from autotune.dashboard.thin import Places, thin
+from autotune.dashboard.trials import NONE, Codes, Float
 from autotune.dashboard.view import View
 
 

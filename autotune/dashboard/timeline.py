@@ -11,7 +11,7 @@ import numpy as np
 
 from autotune.dashboard.json_arrays import real
 from autotune.dashboard.runs import Run
-from autotune.dashboard.table import Float
+from autotune.dashboard.trials import Float
 from autotune.dashboard.view import BARS, View
 
 _COLUMNS = ("timestamp", "all_cost", "asked", "build_began", "build_ended", "run_began",

@@ -2,7 +2,7 @@
 
 import tracemalloc
 
-from autotune.dashboard.table import FIELDS, Trials
+from autotune.dashboard.trials import FIELDS, Trials
 
 
 def test_trials_are_small_also_where_nobody_looks_at_them():
