@@ -71,13 +71,13 @@ def diff(
     else:
         say(_table(rows))
         _say_all(rows)
-    for text in filter(None, [problem, other]):
+    causes = [f"regression: {_named(one)} on {one.target}: {_why(one)}" for one in failed]
+    causes += [
+        f"missing: {_named(one)} on {one.target}: {after} has no trial of it" for one in missing
+    ]
+    for text in filter(None, [problem, other, *causes]):
         say(text, err=True)
-    for one in failed:
-        say(f"regression: {_named(one)} on {one.target}: {_why(one)}", err=True)
-    for one in missing:
-        say(f"missing: {_named(one)} on {one.target}: {after} has no trial of it", err=True)
-    if failed or missing:
+    if causes:
         raise SystemExit(1)
     if fail_above is not None and all(one.ratio is None for one in rows):
         alone = all(one.verdict in _ALONE for one in rows)

@@ -141,18 +141,16 @@ def _check(plan: ExecutionPlan, kernels: Sequence[Kernel]) -> None:
         MemoryKind.OUTPUT: [each.bytes for each in plan.outputs],
         MemoryKind.CONSTANT: [each.type.bytes for each in plan.constants],
     }
-    for place in (
-        *[p for s in plan.steps for p in s.places],
-        *[p for c in plan.copies for p in c],
-        *plan.outputs,
-    ):
+
+    def is_there(place: Placement) -> bool:
         if place.memory is MemoryKind.ARENA:
-            fits = 0 <= place.at <= plan.memory.bytes - place.bytes
-        else:
-            fits = place.at in range(len(memories[place.memory]))
-            fits = fits and memories[place.memory][place.at] == place.bytes
-        if not fits:
-            raise ValueError(f"there is no {place}")
+            return 0 <= place.at <= plan.memory.bytes - place.bytes
+        sizes = memories[place.memory]
+        return place.at in range(len(sizes)) and sizes[place.at] == place.bytes
+
+    for places in (*[step.places for step in plan.steps], *plan.copies, plan.outputs):
+        if lost := [place for place in places if not is_there(place)]:
+            raise ValueError(f"there is no {lost[0]}")
     for step in plan.steps:
         taken = [(p.shape, p.dtype) for p in step.places]
         known = step.kernel in range(len(kernels))

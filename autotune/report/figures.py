@@ -83,8 +83,8 @@ def _best(axes: Any, view: View, names: Sequence[str], along: str) -> None:
     points = view["points"]
     steps = {one["run"]: one for one in view["best"]}
     raced = {one["run"]: one for one in view["winners"] if one["race"]}
-    for run, name in zip(view["runs"], names, strict=True):
-        color = f"C{view['runs'].index(run) % 10}"
+    for at, (run, name) in enumerate(zip(view["runs"], names, strict=True)):
+        color = f"C{at % 10}"
         mine = [i for i, number in enumerate(points["run"]) if number == run["id"]]
         times = [_us(points["seconds"][i]) for i in mine]
         axes.plot([points[along][i] for i in mine], times, ".", markersize=3, alpha=0.4,

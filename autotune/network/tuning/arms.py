@@ -216,12 +216,11 @@ def _relate(arms: Sequence[Arm]) -> None:
                 each for each in family if each is not arm and each not in arm.relatives
             ]
     for here, arm in enumerate(arms):
-        others = [
-            (abs(there - here), each)
-            for there, each in enumerate(arms)
-            if arm.offer and each.name == arm.name and each not in (arm, *arm.relatives)
-        ]
-        arm.cousins += [each for _, each in sorted(others, key=lambda pair: pair[0])]
+        if arm.offer is None:
+            continue
+        known = (arm, *arm.relatives)
+        nearest = sorted(enumerate(arms), key=lambda placed: abs(placed[0] - here))
+        arm.cousins += [each for _, each in nearest if each.name == arm.name and each not in known]
 
 
 def _arms(
