@@ -67,22 +67,8 @@ def make_reindex(
     op = reader.op
     if not isinstance(op, ComputeOp):
         raise _refusal(tensor, f"{reader.name} computes nothing; expected a stage that reads it")
-    chosen = [[_axis(tensor, op, number) for number in group] for group in groups]
     load = _only_read(schedule, tensor, op)
-    if _is_conditional(load, op):
-        raise _refusal(
-            tensor,
-            f"{op.name} reads it where a condition holds, which the view would not ask; expected "
-            "a read of each element, such as one of a stage that pads",
-        )
-    flat = [axis for group in chosen for axis in group]
-    if len(set(flat)) < len(flat) or not all(chosen):
-        raise _refusal(tensor, f"expected groups of different axes, got {groups_text(groups)}")
-    needed = {axis.var for axis in (*op.axis, *op.reduce_axis)} & set(variables(load))
-    missing = needed - {axis.var for axis in flat}
-    if missing:
-        names = ", ".join(sorted(var.name for var in missing))
-        raise _refusal(tensor, f"{reader.name} reads it by axes that no group has: {names}")
+    chosen = _grouped_axes(tensor, op, load, groups)
     extents = [[_extent(tensor, axis) for axis in group] for group in chosen]
     own = tuple([_dimension(i, prod(each)) for i, each in enumerate(extents)])
     values: dict[Var, Expr] = {}
@@ -97,6 +83,22 @@ def make_reindex(
     return view
 
 
+def _grouped_axes(
+    tensor: Tensor, op: ComputeOp, load: ProducerLoad, groups: Groups
+) -> list[list[IterVar]]:
+    """Return the axes of each dimension of the view, which are all that the read depends on."""
+    chosen = [[_axis(tensor, op, number) for number in group] for group in groups]
+    flat = [axis for group in chosen for axis in group]
+    if len(set(flat)) < len(flat) or not all(chosen):
+        raise _refusal(tensor, f"expected groups of different axes, got {groups_text(groups)}")
+    needed = {axis.var for axis in (*op.axis, *op.reduce_axis)} & set(variables(load))
+    missing = needed - {axis.var for axis in flat}
+    if missing:
+        names = ", ".join(sorted(var.name for var in missing))
+        raise _refusal(tensor, f"{op.name} reads it by axes that no group has: {names}")
+    return chosen
+
+
 class _ReadView(Rewriter):
     """Reads a view in place of what it shows."""
 
@@ -109,7 +111,7 @@ class _ReadView(Rewriter):
 
 
 def _only_read(schedule: ScheduleOwner, tensor: Tensor, op: ComputeOp) -> ProducerLoad:
-    """Return the one read of a tensor in the body of an operation."""
+    """Return the one read of a tensor by an operation, which no condition may leave out."""
     stage, stage_of = schedule.stage_map[tensor.op], schedule.stage_map
     loads = reads_in(*op.body)
     found: list[ProducerLoad] = []
@@ -119,6 +121,12 @@ def _only_read(schedule: ScheduleOwner, tensor: Tensor, op: ComputeOp) -> Produc
     if len(found) != 1 or found[0].tensor.value_index != tensor.value_index:
         raise _refusal(
             tensor, f"expected that {op.name} reads it at one place, got {len(found)} places"
+        )
+    if _is_conditional(found[0], op):
+        raise _refusal(
+            tensor,
+            f"{op.name} reads it where a condition holds, which the view would not ask; expected "
+            "a read of each element, such as one of a stage that pads",
         )
     return found[0]
 
