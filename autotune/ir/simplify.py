@@ -190,21 +190,13 @@ class Simplifier(AffineBuilder):
 
     def _eval_div(self, expr: BinaryOp) -> Value:
         a, b = self._eval(expr.a), self._eval(expr.b)
-        if self._divides_down(expr, a, b):
-            return self.floordiv(a, b.const)  # type: ignore[arg-type, union-attr]
-        return self._rebuilt(expr, a, b)
+        down = _division_down(expr, a, b)
+        return self._rebuilt(expr, a, b) if down is None else self.floordiv(*down)
 
     def _eval_mod(self, expr: BinaryOp) -> Value:
         a, b = self._eval(expr.a), self._eval(expr.b)
-        if self._divides_down(expr, a, b):
-            return self.floormod(a, b.const)  # type: ignore[arg-type, union-attr]
-        return self._rebuilt(expr, a, b)
-
-    def _divides_down(self, expr: BinaryOp, a: Value, b: Value) -> bool:
-        """Return whether this is a division of forms by a positive constant that rounds down."""
-        if not isinstance(a, Affine) or not isinstance(b, Affine) or b.terms or b.const <= 0:
-            return False
-        return isinstance(expr, FloorDiv | FloorMod) or a.bounds[0] >= 0
+        down = _division_down(expr, a, b)
+        return self._rebuilt(expr, a, b) if down is None else self.floormod(*down)
 
     def _eval_extremum(self, expr: BinaryOp) -> Value:
         a, b = self._eval(expr.a), self._eval(expr.b)
@@ -291,3 +283,10 @@ Simplifier.handlers = {
     Broadcast: Simplifier._eval_broadcast,
     **dict.fromkeys((EQ, NE, LT, LE, GT, GE), Simplifier._eval_comparison),
 }
+
+
+def _division_down(expr: BinaryOp, a: Value, b: Value) -> tuple[Affine, int] | None:
+    """Return a form and the positive constant by which it is divided, if that rounds down."""
+    if not isinstance(a, Affine) or not isinstance(b, Affine) or b.terms or b.const <= 0:
+        return None
+    return (a, b.const) if isinstance(expr, FloorDiv | FloorMod) or a.bounds[0] >= 0 else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from typing import TypeGuard
 
 from autotune.errors import AutotuneError
 from autotune.measure.types import Pair
@@ -25,11 +26,11 @@ def distance(a: object, b: object) -> float:
             return math.inf
         return sum((distance(x, y) for x, y in zip(a, b, strict=True)), 0.0)
     if _is_size(a) and _is_size(b):
-        return abs(math.log2(a) - math.log2(b))  # type: ignore[arg-type]
+        return abs(math.log2(a) - math.log2(b))
     return 0.0 if type(a) is type(b) and a == b else math.inf
 
 
-def _is_size(value: object) -> bool:
+def _is_size(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
 
 

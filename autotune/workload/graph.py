@@ -206,13 +206,13 @@ class GraphWorkload(TensorGraph):
 
 
 def _schedule_of(workload: GraphWorkload, candidate: object) -> Callable[..., Schedule]:
-    schedule = getattr(candidate, "schedule", None)
+    schedule: Callable[..., Schedule] | None = getattr(candidate, "schedule", None)
     if schedule is None:
         raise SpaceError(
             f"workload {workload.name!r}: expected a candidate that schedules its graph, such as "
             f"ScheduleSteps, got {candidate!r}"
         )
-    return schedule  # type: ignore[no-any-return]
+    return schedule
 
 
 def _digest(text: str) -> str:

@@ -62,8 +62,8 @@ class NVMLObserver:
     def items(self, result: MeasureResult) -> dict[str, object]:
         """Return what it adds to the result of a trial that succeeded."""
         clocks = result.evidence.clocks or {}
-        found = {"nvml_energy": result.joules, "nvml_power": result.watts}
-        found |= {name: clocks.get(key) for name, key in _CLOCKS.items()}  # type: ignore[misc]
+        found: dict[str, object] = {"nvml_energy": result.joules, "nvml_power": result.watts}
+        found |= {name: clocks.get(key) for name, key in _CLOCKS.items()}
         return {name: found[name] for name in self.observables if found[name] is not None}
 
 

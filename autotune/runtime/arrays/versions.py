@@ -23,12 +23,12 @@ def raise_versions() -> Raise:
     """
     torch = sys.modules["torch"]
     # What stands behind the public function takes a third of its time, where it takes several.
-    found: Any = getattr(torch._C, "_increment_version", None)
+    found: Raise = getattr(torch._C, "_increment_version", _each)
     try:
         found(())
     except (TypeError, RuntimeError):
         return _each
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _each(tensors: Sequence[Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from autotune import te
 from autotune.errors import ExpressionError
@@ -46,7 +46,7 @@ class _Normalised:
         """Return the indices of the axes that are not normalised."""
         return tuple(x for k, x in enumerate(i) if k not in self.axes)
 
-    def mean(self, name: str, value: object) -> Tensor:
+    def mean(self, name: str, value: Callable[..., object]) -> Tensor:
         """Return the mean of ``value``, a function of all indices, over the axes."""
         loops = {k: te.reduce_axis((0, self.shape[k]), name=f"k{k}") for k in self.axes}
         kept = [n for k, n in enumerate(self.shape) if k not in self.axes]
@@ -54,7 +54,7 @@ class _Normalised:
         def body(*i: Expr) -> Expr:
             rest = iter(i)
             at = [loops[k].var if k in loops else next(rest) for k in range(len(self.shape))]
-            return te.sum(value(*at), axis=list(loops.values()))  # type: ignore[operator]
+            return te.sum(value(*at), axis=list(loops.values()))
 
         total = te.compute(kept, body, name=f"{name}_sum", tag=tag.COMM_REDUCE)
         result: Tensor = te.compute(
