@@ -91,10 +91,10 @@ class Hub:
     async def _weighed(self, workloads: list[int]) -> None:
         loop = asyncio.get_running_loop()
         for workload in workloads:
-            task = self.model.to_weigh(workload)
+            task = self.model.importance_data(workload)
             if task is not None:
                 found = await loop.run_in_executor(None, importance, *task[1])
-                self.model.weighed(task[0], found)
+                self.model.set_importance(task[0], found)
 
     def close(self) -> None:
         """Wake all waiting tasks, so that they end."""

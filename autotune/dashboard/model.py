@@ -149,7 +149,7 @@ class Model:
         """
         overview = self.overview()
         for one in overview["workloads"]:
-            self.weigh(one["id"])
+            self.compute_importance(one["id"])
         views = [self.view(View(workload=one["id"])) for one in overview["workloads"]]
         shared: dict[str, int] = {}
         for view in views:
@@ -183,13 +183,13 @@ class Model:
         known = self._known_importance(runs)
         return bool(runs) and (good > known.trials * _AGAIN or good < known.trials)
 
-    def weigh(self, workload: int) -> None:
+    def compute_importance(self, workload: int) -> None:
         """Work out how much each knob of a workload matters."""
-        task = self.to_weigh(workload)
+        task = self.importance_data(workload)
         if task is not None:
-            self.weighed(task[0], importance(*task[1]))
+            self.set_importance(task[0], importance(*task[1]))
 
-    def to_weigh(self, workload: int) -> tuple[str, tuple[Any, ...]] | None:
+    def importance_data(self, workload: int) -> tuple[str, tuple[Any, ...]] | None:
         """Return what `importance` needs, copied, so that another thread may work on it."""
         runs = self._runs_of(View(workload=workload))
         if not runs:
@@ -205,7 +205,7 @@ class Model:
         labels = {knob.name: list(knob.labels) for knob in selection.knobs}
         return _key(runs), (seconds[good], codes, labels)
 
-    def weighed(self, key: str, found: Importance) -> None:
+    def set_importance(self, key: str, found: Importance) -> None:
         """Take what `importance` found."""
         self._importance[key] = found
         self.revision += 1

@@ -73,7 +73,7 @@ class Objective:
             return result.ok and bool(result.costs)
         return self.cost(inp, result) < math.inf
 
-    def seen(self, pair: Pair) -> Pair:
+    def as_minimised(self, pair: Pair) -> Pair:
         """Return a trial as a strategy sees it: its costs are what is minimised.
 
         Where energy was not measured because another kernel takes less, it is seen at its bound.

@@ -98,7 +98,7 @@ def test_importance_is_of_knobs_and_not_of_devices(tmp_path):
     for one in slow:
         one["result"][0] = [cost * 40 for cost in one["result"][0]]
     model = model_of(tmp_path, run(150), slow)
-    model.weigh(0)
+    model.compute_importance(0)
     assert model.view(View())["importance"]["explained"] > 0.8
 
 

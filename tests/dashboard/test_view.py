@@ -132,7 +132,7 @@ def test_a_log_that_does_not_say_when_it_built_has_bars_of_whole_trials(tmp_path
 
 def test_the_knob_that_matters_is_found(tmp_path):
     model = model_of(tmp_path, run(300))
-    model.weigh(0)
+    model.compute_importance(0)
     told = model.view(View())["importance"]
     assert next(iter(told["shares"])) == "tile"
     assert told["shares"].get("plain", 0) == 0

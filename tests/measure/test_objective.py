@@ -33,7 +33,7 @@ def test_the_costs_are_seconds_joules_and_their_product(seconds, joules):
 def test_a_failure_is_never_the_best(objective):
     assert objective.cost(INP, failed(4)) == math.inf
     assert not objective.knows(INP, failed(4))
-    assert objective.seen((INP, failed(4))) == (INP, failed(4))
+    assert objective.as_minimised((INP, failed(4))) == (INP, failed(4))
 
 
 def test_a_record_without_energy_is_only_the_best_in_time():
@@ -47,7 +47,7 @@ def test_a_record_without_energy_is_only_the_best_in_time():
 def test_strategies_see_costs_in_the_order_of_the_objective(s, j, t, k):
     for objective in (ENERGY, EDP):
         one, two = result(s, j), result(t, k)
-        seen = [objective.seen((INP, each))[1].seconds for each in (one, two)]
+        seen = [objective.as_minimised((INP, each))[1].seconds for each in (one, two)]
         costs = [objective.cost(INP, each) for each in (one, two)]
         if costs[0] != costs[1]:
             assert (seen[0] < seen[1]) == (costs[0] < costs[1])
@@ -56,17 +56,17 @@ def test_strategies_see_costs_in_the_order_of_the_objective(s, j, t, k):
 
 def test_strategies_see_no_spread_that_is_of_the_time():
     one = result(1.0, 2.0)
-    assert TIME.seen((INP, one))[1] is one
+    assert TIME.as_minimised((INP, one))[1] is one
     assert one.spread == 0.01
-    assert ENERGY.seen((INP, one))[1].spread is None
+    assert ENERGY.as_minimised((INP, one))[1].spread is None
 
 
 def test_what_was_not_measured_as_it_is_beaten_is_seen_at_its_bound():
     beaten = result(1.0, None, at_least=5.0)
     assert ENERGY.cost(INP, beaten) == math.inf
-    assert ENERGY.seen((INP, beaten))[1].seconds == pytest.approx(5e6)
-    assert EDP.seen((INP, beaten))[1].seconds == pytest.approx(5e6)
-    assert ENERGY.seen((INP, good(1.0)))[1].seconds == math.inf
+    assert ENERGY.as_minimised((INP, beaten))[1].seconds == pytest.approx(5e6)
+    assert EDP.as_minimised((INP, beaten))[1].seconds == pytest.approx(5e6)
+    assert ENERGY.as_minimised((INP, good(1.0)))[1].seconds == math.inf
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])

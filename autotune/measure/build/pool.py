@@ -18,7 +18,7 @@ from autotune.measure.process.blame import (
     Attempts,
     OutOfMemoryWatch,
     killed_from_outside,
-    tells_of_no_room,
+    means_disk_full,
 )
 from autotune.measure.process.pending import Pending
 from autotune.measure.process.scratch import Scratch
@@ -205,9 +205,9 @@ class BuildPool:
             MeasureError: the disk stays full.
         """
         full = self._scratch.lacks_room()
-        if full is None and not tells_of_no_room(crash.message):
-            return attempts.killed() if crash.killed else attempts.struck()
-        if not attempts.lacked():
+        if full is None and not means_disk_full(crash.message):
+            return attempts.record_kill() if crash.killed else attempts.record_crash()
+        if not attempts.record_shortage():
             return False
         if full is not None:
             raise full

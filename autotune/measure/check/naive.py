@@ -14,7 +14,7 @@ from autotune.errors import AutotuneError, CompilerCrashed, MeasureError
 from autotune.kernel.kernel import Kernel
 from autotune.measure.check.bounded_loops import BoundedKernel, bounded_kernel, outputs_among
 from autotune.measure.check.expected import Expected, expected
-from autotune.measure.process.blame import Attempts, OutOfMemoryWatch, tells_of_no_room
+from autotune.measure.process.blame import Attempts, OutOfMemoryWatch, means_disk_full
 from autotune.measure.process.scratch import Scratch
 from autotune.measure.process.worker import WorkerEnded
 from autotune.measure.run.device_process import LocalDeviceProcess
@@ -147,9 +147,9 @@ def _prepare(
 
 def _is_final(attempts: Attempts, error: CompilerCrashed | OSError) -> bool:
     """Record a crash or a lack; return whether to try no more."""
-    if isinstance(error, OSError) or tells_of_no_room(str(error)):
-        return attempts.lacked()
-    return attempts.killed() if error.killed else attempts.struck()
+    if isinstance(error, OSError) or means_disk_full(str(error)):
+        return attempts.record_shortage()
+    return attempts.record_kill() if error.killed else attempts.record_crash()
 
 
 def _widen(path: str, dtype: str, place: Path) -> str:

@@ -75,7 +75,7 @@ class VerifyPolicy:
             return "always"
         return "best" if self.best else "never"
 
-    def told(self, output_bytes: int) -> str | None:
+    def recorded(self, output_bytes: int) -> str | None:
         """Return what a record keeps of which trials were checked: None where all were."""
         if self.share(output_bytes) >= 1:
             return None

@@ -5,7 +5,7 @@
   is repeated in a new process, after a growing pause. It is blamed only if it is killed each time,
   since a kernel may kill its own parent.
 - If the system ran out of memory meanwhile and killed something, two kills are enough.
-- A compiler that dies of neither is run `STRIKES` times.
+- A compiler that dies of neither is run `CRASHES` times.
 - A lack of space or of processes is not the fault of a trial. Either it passes, or the run ends.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 ATTEMPTS = len(PAUSES_S) + 1
 # How often a trial may die of something that is most likely its own doing.
-STRIKES = 3
+CRASHES = 3
 _STARVED = 2
 
 _FROM_OUTSIDE = frozenset(
@@ -28,12 +28,12 @@ _FROM_OUTSIDE = frozenset(
 )
 _VMSTAT = Path("/proc/vmstat")
 # In the words of the C library, as compilers and Python pass them on.
-_NO_ROOM = re.compile("No space left on device|Disk quota exceeded")
+_DISK_FULL = re.compile("No space left on device|Disk quota exceeded")
 
 
-def tells_of_no_room(message: str) -> bool:
+def means_disk_full(message: str) -> bool:
     """Whether a message says that a disk was full."""
-    return _NO_ROOM.search(message) is not None
+    return _DISK_FULL.search(message) is not None
 
 
 def killed_from_outside(exit_code: int | None) -> bool:
@@ -66,20 +66,20 @@ class Attempts:
 
     def __init__(self, memory: OutOfMemoryWatch | None = None) -> None:
         self._memory = memory
-        self._deaths = self._strikes = self._starved = self._shortages = 0
+        self._kills = self._crashes = self._starved = self._shortages = 0
 
-    def killed(self) -> bool:
+    def record_kill(self) -> bool:
         """Record a kill from outside; return whether the trial is to blame."""
-        self._deaths += 1
+        self._kills += 1
         self._starved += self._memory is not None and self._memory.ran_out()
-        return self._deaths == ATTEMPTS or self._starved == _STARVED
+        return self._kills == ATTEMPTS or self._starved == _STARVED
 
-    def struck(self) -> bool:
+    def record_crash(self) -> bool:
         """Record a death for unknown reasons; return whether the trial is to blame."""
-        self._strikes += 1
-        return self._strikes == STRIKES
+        self._crashes += 1
+        return self._crashes == CRASHES
 
-    def lacked(self) -> bool:
+    def record_shortage(self) -> bool:
         """Record that the machine had no space for it; return whether it never has."""
         self._shortages += 1
         return self._shortages == ATTEMPTS
@@ -87,7 +87,7 @@ class Attempts:
     @property
     def tries(self) -> int:
         """The number of failed attempts."""
-        return self._deaths + self._strikes + self._shortages
+        return self._kills + self._crashes + self._shortages
 
     @property
     def pause_s(self) -> float:

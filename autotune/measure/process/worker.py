@@ -156,7 +156,7 @@ class Worker(Generic[Reply]):
             try:
                 return self._begin()
             except _NotReady as error:
-                if attempts.lacked() if error.passing else attempts.struck():
+                if attempts.record_shortage() if error.passing else attempts.record_crash():
                     raise self._failure(f"{error} ({attempts.tries} attempts)") from error
 
     def rest(self, seconds: float) -> None:

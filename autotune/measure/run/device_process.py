@@ -146,11 +146,11 @@ class LocalDeviceProcess:
             all_s = time.perf_counter() - started - (self.waited_s - waited_s)
             self.busy_s += _time_s(reply, all_s)
             if isinstance(reply, Unable):
-                if attempts.lacked():
+                if attempts.record_shortage():
                     raise StartFailed(f"{reply.message} ({attempts.tries} attempts)")
             elif not (isinstance(reply, Died) and blameless):
                 return reply
-            elif attempts.killed():
+            elif attempts.record_kill():
                 return replace(reply, message=attempts.verdict(reply.message))
             self.worker.rest(attempts.pause_s)
 

@@ -46,7 +46,7 @@ class RunOptions:
             "flush": self.flush or None,
             "graph": self.graph,
             "min_repeat_ms": self.timing.min_repeat_ms or None,
-            "verify": self.verify.told(written),
+            "verify": self.verify.recorded(written),
         }
 
 

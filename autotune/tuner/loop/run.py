@@ -104,7 +104,7 @@ class Run:
         if known.best is not None:
             self._race.decide(known.best)
             self.scoreboard.set_winner(*known.best)
-        self.strategy.tell([self._objective.seen(pair) for pair in known.trials])
+        self.strategy.tell([self._objective.as_minimised(pair) for pair in known.trials])
         self.submitted = self.scoreboard.resumed = self.measured
         logger.info("resumed from %d trials of %s", self.measured, self.workload.name)
 
@@ -282,7 +282,7 @@ class Run:
         """Let the strategy learn; that may take long, so what it learns from is logged by now."""
         if pairs:
             with line.host_work():
-                self.strategy.tell([self._objective.seen(pair) for pair in pairs])
+                self.strategy.tell([self._objective.as_minimised(pair) for pair in pairs])
 
     def _fill(self, line: Pipeline, most: int, whole_batches: bool) -> None:
         """Propose as much as there is room for, and what can run becomes a trial."""

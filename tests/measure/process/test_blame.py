@@ -35,38 +35,38 @@ def test_a_kill_comes_from_outside_and_a_crash_does_not(exit_code, outside):
 def test_kills_convict_a_trial_only_when_nothing_else_ever_happens(monkeypatch):
     monkeypatch.setattr(blame, "oom_kills", lambda: 7)
     attempts = Attempts(OutOfMemoryWatch())
-    assert [attempts.killed() for _ in range(ATTEMPTS)] == [False] * (ATTEMPTS - 1) + [True]
+    assert [attempts.record_kill() for _ in range(ATTEMPTS)] == [False] * (ATTEMPTS - 1) + [True]
 
 
 def test_memory_that_ran_out_twice_convicts_a_trial(monkeypatch):
     counter = iter([5, 5, 6, 6, 8])
     monkeypatch.setattr(blame, "oom_kills", lambda: next(counter))
     attempts = Attempts(OutOfMemoryWatch())
-    assert [attempts.killed() for _ in range(4)] == [False, False, False, True]
+    assert [attempts.record_kill() for _ in range(4)] == [False, False, False, True]
 
 
 def test_shortages_and_kills_are_not_added_up(monkeypatch):
     monkeypatch.setattr(blame, "oom_kills", lambda: 7)
     attempts = Attempts(OutOfMemoryWatch())
-    assert not any(attempts.lacked() for _ in range(ATTEMPTS - 1))
-    assert not any(attempts.killed() for _ in range(ATTEMPTS - 1))
-    assert not attempts.struck()
-    assert attempts.lacked()
+    assert not any(attempts.record_shortage() for _ in range(ATTEMPTS - 1))
+    assert not any(attempts.record_kill() for _ in range(ATTEMPTS - 1))
+    assert not attempts.record_crash()
+    assert attempts.record_shortage()
 
 
 def test_pauses_grow_and_end():
     attempts, pauses = Attempts(), []
     assert attempts.pause_s == 0
     for _ in range(10):
-        attempts.struck()
+        attempts.record_crash()
         pauses.append(attempts.pause_s)
     assert pauses == [*PAUSES_S, *[PAUSES_S[-1]] * 3]
 
 
 def test_the_verdict_is_told_in_the_first_line():
     attempts = Attempts()
-    attempts.struck()
-    attempts.struck()
+    attempts.record_crash()
+    attempts.record_crash()
     assert attempts.verdict("died\nprocess 7") == "died, 2 times in a row\nprocess 7"
 
 
