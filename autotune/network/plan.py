@@ -182,16 +182,11 @@ def plan_units(
     free = {f.outputs[0]: (f.inputs[0], 0) for f in functions if f.is_free}
     outputs, copies = [], []
     for i, value in enumerate(graph.outputs):
-        root = memory_root(value, free)
-        if i in over:
-            outputs.append(Placement(MemoryKind.INPUT, over[i], value.shape, value.dtype))
-            continue
-        place = Placement(MemoryKind.OUTPUT, i, value.shape, value.dtype)
-        outputs.append(place)
-        if root in outside:
-            copies.append((Placement(*outside[root], value.shape, value.dtype), place))
-        else:
-            outside[root] = (MemoryKind.OUTPUT, i)
+        end = (MemoryKind.INPUT, over[i]) if i in over else (MemoryKind.OUTPUT, i)
+        outputs.append(_placed(value, end))
+        computed_at = end if i in over else outside.setdefault(memory_root(value, free), end)
+        if computed_at != end:
+            copies.append((_placed(value, computed_at), outputs[-1]))
     memory = plan_memory(
         functions,
         tuple(outside),
@@ -203,9 +198,7 @@ def plan_units(
     }
     kernels, steps = _steps(units, memories, memory.aliases)
     names = tuple(each.name for each in graph.inputs)
-    inputs = tuple(
-        Placement(MemoryKind.INPUT, i, v.shape, v.dtype) for i, v in enumerate(graph.inputs)
-    )
+    inputs = tuple(_placed(v, (MemoryKind.INPUT, i)) for i, v in enumerate(graph.inputs))
     return ExecutionPlan(
         kernels, steps, inputs, names, tuple(outputs), tuple(copies), constants, memory
     )
@@ -244,7 +237,11 @@ def _place(
 ) -> Placement:
     root, offset = root_and_offset(value, aliases)
     memory, at = memories[root]
-    return Placement(memory, at + offset, value.shape, value.dtype)
+    return _placed(value, (memory, at + offset))
+
+
+def _placed(value: Value, end: tuple[MemoryKind, int]) -> Placement:
+    return Placement(*end, value.shape, value.dtype)
 
 
 def _steps(

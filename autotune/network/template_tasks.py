@@ -6,6 +6,7 @@ Names and arguments are those of TVM's logs, so that a log of either serves both
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -66,11 +67,12 @@ def template_tasks(
         check.sequence("operators", operators, "a list such as ['nn.conv2d'], or None")
     chosen = target if isinstance(target, Target) else Target(target)
     simpler = RELAY_TEMPLATES(graph.bind({} if params is None else params))
-    found: dict[LayerTask, int] = {}
-    for node in simpler.nodes:
-        if operators is None or node.op.name in operators:
-            for layer in layer_tasks(node.op, node.inputs, node.outputs[0].dtype, chosen):
-                found[layer] = found.get(layer, 0) + 1
+    found = Counter(
+        layer
+        for node in simpler.nodes
+        if operators is None or node.op.name in operators
+        for layer in layer_tasks(node.op, node.inputs, node.outputs[0].dtype, chosen)
+    )
     if not any(layer.name in TASK_TABLE for layer in found):
         import_module(_LIBRARY)
     known = {layer: count for layer, count in found.items() if layer.name in TASK_TABLE}
