@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from autotune import te
 from autotune.ir import Expr
 from autotune.te.tensor import Tensor
@@ -53,13 +51,8 @@ def conv2d(
             check.refuse("groups", "1 with tf32", groups)
         grouped = group_conv2d_nchw if data_layout == "NCHW" else group_conv2d_nhwc
         return grouped(data, kernel, strides, padding, dilation, groups, out_dtype)
-    operators: dict[str, Convolution] = {
-        "NCHW": conv2d_nchw,
-        "NHWC": conv2d_nhwc,
-        "HWCN": conv2d_hwcn,
-    }
-    operator = operators[data_layout]
-    return operator(data, kernel, strides, padding, dilation, out_dtype, tf32)
+    operators = {"NCHW": conv2d_nchw, "NHWC": conv2d_nhwc, "HWCN": conv2d_hwcn}
+    return operators[data_layout](data, kernel, strides, padding, dilation, out_dtype, tf32)
 
 
 def conv2d_nchw(
@@ -88,49 +81,42 @@ def conv2d_nchw(
     )  # fmt: skip
 
 
-class Convolution(Protocol):
-    """An operator with the arguments of `conv2d_nchw`."""
+def conv2d_nhwc(
+    data: Tensor,
+    kernel: Tensor,
+    stride: OneOrTwo,
+    padding: Padding,
+    dilation: OneOrTwo = 1,
+    out_dtype: str | None = None,
+    tf32: bool = False,
+) -> Tensor:
+    """Convolve data [batch, height, width, in_channel] by a filter [height, width, in, out].
 
-    def __call__(
-        self,
-        data: Tensor,
-        kernel: Tensor,
-        stride: OneOrTwo,
-        padding: Padding,
-        dilation: OneOrTwo = 1,
-        out_dtype: str | None = None,
-        tf32: bool = False,
-    ) -> Tensor:
-        """Convolves in the layout of the operator's name."""
-
-
-def _in_layout(layout: str, data_shape: str) -> Convolution:
-    """Return the operator of a layout; its filters are [height, width, in, out]."""
-    what = f"conv2d_{layout.lower()}"
-
-    def convolve(
-        data: Tensor,
-        kernel: Tensor,
-        stride: OneOrTwo,
-        padding: Padding,
-        dilation: OneOrTwo = 1,
-        out_dtype: str | None = None,
-        tf32: bool = False,
-    ) -> Tensor:
-        return _convolve(
-            what, layout, data, kernel, stride, padding, dilation, out_dtype, what, tf32=tf32
-        )
-
-    convolve.__name__ = convolve.__qualname__ = what
-    convolve.__doc__ = (
-        f"Convolve data [{data_shape}] by a filter [height, width, in, out].\n\n"
-        "    The arguments are those of `conv2d_nchw`.\n    "
-    )
-    return convolve
+    The arguments are those of `conv2d_nchw`.
+    """
+    return _convolve(
+        "conv2d_nhwc", "NHWC", data, kernel, stride, padding, dilation, out_dtype, "conv2d_nhwc",
+        tf32=tf32,
+    )  # fmt: skip
 
 
-conv2d_nhwc = _in_layout("NHWC", "batch, height, width, in_channel")
-conv2d_hwcn = _in_layout("HWCN", "height, width, in_channel, batch")
+def conv2d_hwcn(
+    data: Tensor,
+    kernel: Tensor,
+    stride: OneOrTwo,
+    padding: Padding,
+    dilation: OneOrTwo = 1,
+    out_dtype: str | None = None,
+    tf32: bool = False,
+) -> Tensor:
+    """Convolve data [height, width, in_channel, batch] by a filter [height, width, in, out].
+
+    The arguments are those of `conv2d_nchw`.
+    """
+    return _convolve(
+        "conv2d_hwcn", "HWCN", data, kernel, stride, padding, dilation, out_dtype, "conv2d_hwcn",
+        tf32=tf32,
+    )  # fmt: skip
 
 
 def group_conv2d_nchw(
