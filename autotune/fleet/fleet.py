@@ -121,8 +121,13 @@ class Fleet(Mapping[str, object]):
         return self._option(device_class)
 
     def classes(self) -> dict[str, int]:
-        """Return the number of devices that are available, by class."""
+        """Return the number of devices that are available, by class.
+
+        There are none while all work fails, as where the scheduler is gone.
+        """
         found: dict[str, int] = {}
+        if self._queue.over is not None:
+            return found
         for place, _, _ in self._queue.places():
             if place.kind == "run":
                 found[place.device_class] = found.get(place.device_class, 0) + 1
