@@ -241,11 +241,19 @@ def test_a_cold_run_reads_memory_and_a_warm_one_the_cache(loaded):
     following[order] = np.roll(order, -1)
     executable = loaded(walk)
     buffers = executable.allocate([following])
-    warm = min(executable.time(buffers, TimeOptions(number=20, repeat=5)).samples_s)
-    cold = min(
-        executable.time(buffers, TimeOptions(number=20, repeat=5, flush_cache=True)).samples_s
-    )
-    assert cold > 1.5 * warm
+
+    def least(**more):
+        options = TimeOptions(number=20, repeat=5, **more)
+        return min(executable.time(buffers, options).samples_s)
+
+    # What others do takes cache and time from both: the least of several tries is an idle host's.
+    warm, cold = [], []
+    for _ in range(20):
+        warm.append(least())
+        cold.append(least(flush_cache=True))
+        if min(cold) > 1.5 * min(warm):
+            return
+    pytest.fail(f"cold {cold}, warm {warm}")
 
 
 def test_candidates_of_one_task_share_buffers(loaded):
