@@ -8,7 +8,7 @@ import pytest
 import autotune
 from autotune.just_in_time import background, verification
 from autotune.just_in_time.nearest import distance
-from tests.just_in_time.test_jit import length, put, run, scale, step_of
+from tests.just_in_time.doubling import length, put, run, scale, step_of
 
 
 @autotune.template("tests.jit.tiled")

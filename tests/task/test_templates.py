@@ -19,16 +19,11 @@ from autotune.task import (
     DispatchContext,
     Task,
     args_to_workload,
-    attach_code_hash,
-    attach_code_hash_to_arg,
     create,
     deserialize_args,
     get_config,
-    get_workload,
     register,
     register_operator,
-    register_topi_compute,
-    register_topi_schedule,
     serialize_args,
     template,
 )
@@ -280,77 +275,6 @@ def test_the_operations_of_a_schedule_are_counted_when_the_template_does_not_say
     schedule, tensors = task.instantiate(task.config_space.get(3))
     assert [t.name for t in tensors] == ["A", "B", "C"]
     assert len(schedule[tensors[-1]].leaf_iter_vars) == 2
-
-
-def make_halves():
-    @register_topi_compute("test.halves")
-    def double(cfg, a):
-        cfg.define_split("tile", a.shape[0], num_outputs=2)
-        return te.compute(a.shape, lambda i: a[i] * 2.0, name="double")
-
-    @register_topi_schedule("test.halves")
-    def schedule(cfg, outs):
-        s = te.create_schedule([t.op for t in outs])
-        cfg["tile"].apply(s, outs[0], outs[0].op.axis[0])
-        return s
-
-    return double, schedule
-
-
-def test_two_halves_make_one_task():
-    double, schedule = make_halves()
-    a = te.placeholder((16,), name="A")
-    task = create("test.halves", (a,), "llvm")
-    assert task.config_space.dims == [5]
-    s, tensors = task.instantiate(task.config_space.get(2))
-    assert [t.shape for t in tensors] == [(16,), (16,)]
-    with Target("llvm"), ApplyConfig(config_of(index=3, tile=[-1, 8])):
-        s = schedule([double(a)])
-    assert len(s.stages[-1].leaf_iter_vars) == 2
-
-
-def test_a_schedule_half_wants_outputs_of_its_compute_half():
-    double, schedule = make_halves()
-    a = te.placeholder((16,), name="A")
-    with pytest.raises(RuntimeError, match=r"Cannot find TOPI workload test.halves"):
-        schedule([te.compute((16,), lambda i: a[i])])
-    behind = te.compute((16,), lambda i: double(a)[i] + 1.0)
-    assert get_workload(behind, "test.halves") == ("test.halves", ("TENSOR", (16,), "float32"))
-    with pytest.raises(TemplateError, match=r"compute half of task 'test.halves' is registered"):
-        make_halves()
-
-
-def test_a_task_with_one_half_says_which_is_missing():
-    register_topi_compute("test.half", lambda cfg: None)
-    with pytest.raises(TemplateError, match="has no schedule half"):
-        create("test.half", (), "llvm")
-
-
-def test_a_source_hash_travels_from_schedule_to_space_to_configuration():
-    @template("test.hashed")
-    def hashed(n):
-        a = te.placeholder((n,), name="A")
-        c = te.compute((n,), lambda i: a[i] + 1.0, name="C")
-        s = te.create_schedule(c.op)
-
-        @attach_code_hash(s)
-        def fill():
-            get_config().define_knob("k", [1])
-
-        fill()
-        return s, [a, c]
-
-    config = create("test.hashed", (4,), "llvm").config_space.get(0)
-    assert int(config.code_hash, 16) > 0
-    assert config.to_json_dict()["code_hash"] == config.code_hash
-
-    @attach_code_hash_to_arg(1)
-    def other(cfg, s):
-        pass
-
-    marked = SimpleNamespace()
-    other(None, marked)
-    assert marked.code_hash != config.code_hash
 
 
 def test_a_task_pickles_by_name_and_imports_its_template(tmp_path):
