@@ -63,8 +63,8 @@ def test_a_large_argument_to_restore_costs_a_race_no_more_than_a_small_one():
             timing.number for timing in race(inputs, option, rounds=4, least_s=0.05).timings[0]
         )
 
-    # Were restoring not counted, samples would have as many runs, and the race would be killed. The
-    # large argument gets the least number that there is; a busy host gives the small one fewer.
+    # Were restoring not counted, samples would have as many runs, and the race would be killed.
+    # The large argument gets the least number there is; a busy host gives the small one fewer.
     large, small = runs_of_a_sample(1 << 22), runs_of_a_sample(16)
     assert 4 * large < small
 
