@@ -46,6 +46,16 @@ def no_limit_of_power(monkeypatch):
     monkeypatch.setattr(run_energy, "LEAD_S", 0.05)
 
 
+def comes_out(measure, wanted):
+    """Check that a measurement gives a number; on a busy host it is late, and is made again."""
+    found = []
+    for _ in range(20):
+        found.append(measure())
+        if found[-1] == pytest.approx(wanted, rel=0.1):
+            return
+    pytest.fail(f"expected {wanted}, measured {found}")
+
+
 def policy(energy_s, energy_near_s=0.01):
     return TimingPolicy(energy_s=energy_s, energy_near_s=energy_near_s)
 
@@ -58,12 +68,15 @@ def test_what_may_take_the_least_runs_for_longer(best_joules, longer):
 
 
 def test_the_energy_of_a_run_is_mean_power_times_its_time():
-    meter = FakeMeter(watts=100)
-    energy = KernelEnergyMeter(meter).take(Busy(meter), policy(0.05), None)
-    assert energy.watts == pytest.approx(100, rel=0.3)  # on a busy host, what is read is late
-    assert energy.joules == pytest.approx(energy.watts * 1e-3)
-    assert energy.seconds >= 0.025
-    assert energy.meter == "fake"
+    def watts():
+        meter = FakeMeter(watts=100)
+        energy = KernelEnergyMeter(meter).take(Busy(meter), policy(0.05), None)
+        assert energy.joules == pytest.approx(energy.watts * 1e-3)
+        assert energy.seconds >= 0.025
+        assert energy.meter == "fake"
+        return energy.watts
+
+    comes_out(watts, 100)
 
 
 def test_runs_are_made_in_few_groups():
@@ -106,7 +119,11 @@ def test_what_takes_too_much_at_idle_power_is_not_measured():
     assert gauge.out_of_reach(1e-3, 0.1) is None
     beaten = gauge.out_of_reach(1e-2, 0.1)
     assert beaten.joules is None
-    assert beaten.at_least == pytest.approx(0.4, rel=0.1)
+
+    def least():
+        return KernelEnergyMeter(FakeMeter(idle_watts=40)).out_of_reach(1e-2, 0.1).at_least
+
+    comes_out(least, 0.4)
 
 
 def test_where_others_take_energy_too_idle_power_bounds_nothing():
@@ -160,17 +177,16 @@ def option(energy_s=0.05, **more):
 
 
 def test_a_trial_on_a_cpu_has_its_energy(powercap, task):
-    watts = []
     with powered(zone(powercap, "intel-rapl:0", "package-0"), 50), Session(option()) as session:
-        for _ in range(20):  # on a busy host the counter moves late, and is read late
+
+        def watts():
             (result,) = session.measure(task, [task.config_space.get(0)])
             assert result.ok, result
             assert result.joules > 0
             assert result.extra["energy"]["meter"] == "RAPL"
-            watts.append(result.watts)
-            if watts[-1] == pytest.approx(50, rel=0.1):
-                return
-    pytest.fail(f"a counter of 50 W is read as {watts}")
+            return result.watts
+
+        comes_out(watts, 50)
 
 
 def test_a_counter_that_stops_during_a_trial_fails_it(powercap, task):
