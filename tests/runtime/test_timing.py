@@ -49,6 +49,17 @@ def test_number_grows_also_when_a_run_takes_no_time():
     assert len(timing.samples_s) == 1
 
 
+def test_a_device_cools_down_after_every_so_many_samples(monkeypatch):
+    sampler, slept = FakeSampler(1e-3), []
+    monkeypatch.setattr("time.sleep", lambda seconds: slept.append((seconds, sampler.numbers[:])))
+    take_timing(
+        sampler,
+        TimeOptions(number=1, repeat=5, repeats_to_cooldown=2, cooldown_interval_s=0.5),
+    )
+    # The first run is none of the samples.
+    assert slept == [(0.5, [1] * (1 + 2)), (0.5, [1] * (1 + 4))]
+
+
 def test_a_hopeless_kernel_is_cut_short_after_one_more_run():
     sampler = FakeSampler(2.0)
     timing = take_timing(sampler, TimeOptions(number=100, repeat=10, give_up_after_s=1.0))
