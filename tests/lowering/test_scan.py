@@ -250,3 +250,17 @@ def test_a_state_that_no_step_reads_is_computed():
     shown = te.compute((5, 8), lambda t, i: state[t - 1, i] * 2, name="shown")
     y = te.scan(firsts, [step, shown], [state, out], inputs=[x], name="Y")
     check(te.create_schedule(y[0].op), [x], y, "llvm")
+
+
+@pytest.mark.parametrize("target", ["llvm", "cuda -emulate"])
+def test_steps_that_read_each_other_are_not_stored_together(target):
+    """From the fourth row on, four rows at a time would be aligned."""
+    x, state = (te.placeholder((20, 1), name=name) for name in "XS")
+    first = te.compute((4, 1), lambda t, i: x[t, i], name="first")
+    step = te.compute((20, 1), lambda t, i: state[t - 1, i] + x[t, i], name="step")
+    y = te.scan(first, step, state, inputs=[x], name="Y")
+    s = te.create_schedule(y.op)
+    if target.startswith("cuda"):
+        for each in (first, step):
+            bind(s[each], tx=each.op.axis[1])
+    check(s, [x], [y], target)
