@@ -164,6 +164,7 @@ def test_knobs_defined_only_for_some_values_are_no_error():
         return SimpleNamespace()
 
     task = create("test.conditional", (4,), "llvm")
+    assert task.config_space.dims == [2, 2]
     task.instantiate(task.config_space.get(task.config_space.knob2point([1, 1])))
 
 
