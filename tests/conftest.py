@@ -54,7 +54,8 @@ def own_cache(tmp_path_factory):
     if "PYTEST_XDIST_WORKER" in os.environ:  # one for all processes
         folder = folder.parent
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AUTOTUNE_CACHE_DIR", make_cache(folder / "autotune-cache"))
+        kept = os.environ.get("AUTOTUNE_TESTS_COMPILED")
+        patch.setenv("AUTOTUNE_CACHE_DIR", make_cache(folder / "autotune-cache", kept))
         # Tests compile so much for the emulator that its header is worth precompiling at once.
         patch.setattr("autotune.emulator.precompiled._WITHOUT", 0)
         yield

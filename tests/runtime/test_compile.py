@@ -12,6 +12,7 @@ from autotune.runtime import BuildCache, compile_kernel
 from autotune.runtime.compile.compilers import emulated_recipe
 from autotune.runtime.compile.elf import sections
 from autotune.target import Target
+from tests.caches import COMPILED, make_cache
 
 C = Target("c")
 SCALE = """
@@ -39,6 +40,12 @@ def fake_compiler(folder, body):
     return str(path)
 
 
+@pytest.fixture
+def nothing_compiled(tmp_path, monkeypatch):
+    """A cache in which nothing is, not even of another run of these tests."""
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path / "cache"))
+
+
 def test_a_kernel_becomes_a_shared_object_with_its_code_size(tmp_path):
     output = compile_kernel(scale(), C, out_dir=tmp_path)
     assert output.artifact.endswith(".so")
@@ -46,6 +53,7 @@ def test_a_kernel_becomes_a_shared_object_with_its_code_size(tmp_path):
     assert output.resources["code_bytes"] > 0
 
 
+@pytest.mark.usefixtures("nothing_compiled")
 def test_the_second_compilation_runs_no_compiler(tmp_path):
     kernel = scale("3.25f")
     first = compile_kernel(kernel, C, out_dir=tmp_path)
@@ -56,6 +64,15 @@ def test_the_second_compilation_runs_no_compiler(tmp_path):
     assert first.code_hash == second.code_hash
 
 
+def test_of_the_cache_of_tests_what_is_compiled_may_stay_and_nothing_else(tmp_path, monkeypatch):
+    cached = []
+    for run in ("one", "two"):
+        monkeypatch.setenv("AUTOTUNE_CACHE_DIR", make_cache(tmp_path / run, tmp_path / "kept"))
+        cached.append(compile_kernel(scale(), C, out_dir=tmp_path).cached)
+    assert cached == [False, True]
+    assert {each.name for each in (tmp_path / "kept").iterdir()} == set(COMPILED)
+
+
 def test_without_the_cache_nothing_is_looked_up_or_kept(tmp_path):
     kernel, cache = scale("3.5f"), BuildCache(tmp_path / "cache")
     for _ in range(2):
@@ -64,12 +81,14 @@ def test_without_the_cache_nothing_is_looked_up_or_kept(tmp_path):
     assert not list(cache.folder.glob("*/*"))
 
 
+@pytest.mark.usefixtures("nothing_compiled")
 def test_flags_and_source_are_part_of_the_key(tmp_path):
     compile_kernel(scale("4.0f"), C, out_dir=tmp_path)
     assert not compile_kernel(scale("5.0f"), C, out_dir=tmp_path).cached
     assert not compile_kernel(scale("4.0f", flags=["-O1"]), C, out_dir=tmp_path).cached
 
 
+@pytest.mark.usefixtures("nothing_compiled")
 def test_a_changed_header_of_the_user_compiles_anew(tmp_path):
     header, inner = tmp_path / "factor.h", tmp_path / "inner.h"
     header.write_text('#include "inner.h"\n')

@@ -131,7 +131,8 @@ def test_flags_choose_another_architecture(compiler, tmp_path):
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
-def test_a_refusal_has_the_line_and_a_timeout_is_another_thing(compiler, tmp_path):
+def test_a_refusal_has_the_line_and_a_timeout_is_another_thing(compiler, tmp_path, monkeypatch):
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path / "cache"))
     with pytest.raises(CompileError, match=r'kernel.cu\(\d+\): error: identifier "oops"'):
         compile_kernel(reverse("oops"), SM90, out_dir=tmp_path, compiler=compiler)
     with pytest.raises(CompileTimeout):
