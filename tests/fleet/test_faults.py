@@ -235,7 +235,7 @@ def test_two_clients_share_a_device_by_weight(troop, scheduler):
     deadline = time.monotonic() + 120
     while min(done.values()) < 3 and time.monotonic() < deadline:
         time.sleep(0.02)
-    for _ in range(3):  # a machine that stalls both clients leaves the device without a choice
+    for _ in range(6):  # a machine that stalls both clients leaves the device without a choice
         before = dict(done)
         while sum(done.values()) - sum(before.values()) < 60 and time.monotonic() < deadline:
             time.sleep(0.02)
