@@ -82,6 +82,7 @@ def worker(
     distributed()
     from autotune.fleet.serve import security_of, serve
 
+    scheduler = _encrypted(scheduler, ca)
     alone = not insecure and not scheduler.startswith("tls://")
     if alone:
         # By default Dask's workers listen to all the network.
@@ -102,6 +103,11 @@ def worker(
         ready=lambda address: say(f"{facts.name}: joined {scheduler} as {address}"),
         allows=_is_closed if alone else lambda address: True,
     )
+
+
+def _encrypted(scheduler: str, ca: str | None) -> str:
+    """Return an address with what Dask needs in front of it where certificates are given."""
+    return f"tls://{scheduler}" if ca and "://" not in scheduler else scheduler
 
 
 def _require_loopback(scheduler: str, host: str, port: int) -> None:
@@ -158,6 +164,7 @@ def status(scheduler: str, ca: str | None, cert: str | None, key: str | None, js
     distributed()
     from autotune.fleet.serve import security_of
 
+    scheduler = _encrypted(scheduler, ca)
     with Fleet(scheduler, security=security_of(ca, cert, key), install=False) as here:
         rows = here.status()
     if json_:

@@ -188,10 +188,8 @@ def _device(key: str) -> DeviceFacts:
     gpus = {f"cuda:{index}": index for index in range(cuda_device_count())}
     found = cuda_device(gpus[key]) if key in gpus else None
     if found is None:
-        raise FleetError(
-            f"device {key!r}: expected cpu, or one of the {len(gpus)} CUDA devices that are "
-            "visible here, such as cuda:0"
-        )
+        none = "" if gpus else "; no CUDA device is visible here"
+        raise FleetError(f"device {key!r}: expected one of {', '.join(('cpu', *gpus))}{none}")
     descriptor = describe(Device("cuda", gpus[key]))
     return DeviceFacts(key, found.arch, descriptor, found.uuid, cuda_driver_release())
 

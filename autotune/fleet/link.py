@@ -70,6 +70,30 @@ def distributed() -> Any:
     return distributed
 
 
+def require_certificates(security: Any, role: str) -> None:
+    """Check that a process has certificates for TLS, as Dask's own error would be unclear.
+
+    Args:
+        security: a `distributed.Security`, None for Dask's configuration, or what else Dask takes.
+        role: what the process is: ``"worker"`` or ``"client"``.
+
+    Raises:
+        FleetError: there are none, or they cannot be used.
+    """
+    kind = distributed().Security
+    if security is not None and not isinstance(security, kind):
+        return
+    try:
+        args = (security or kind()).get_connection_args(role)
+    except (OSError, ValueError) as error:
+        raise FleetError(f"TLS: the certificates cannot be used: {error}") from error
+    if args.get("ssl_context") is None:
+        raise FleetError(
+            "TLS without certificates: give --tls-ca-file, --tls-cert and --tls-key (in Python "
+            "security=), or name them in Dask's configuration (distributed.comm.tls)"
+        )
+
+
 class EventLoop:
     """An event loop in a thread of its own; its tasks end with it.
 
@@ -117,7 +141,7 @@ class Link:
             Dask's configuration.
 
     Raises:
-        FleetError: no scheduler answers.
+        FleetError: no scheduler answers, or TLS certificates are missing.
     """
 
     def __init__(self, where: object, timeout_s: float = 10.0, security: object = None) -> None:
@@ -140,6 +164,8 @@ class Link:
             )
         self.address = address
         self._security = security or getattr(where, "security", None)
+        if address.startswith("tls://"):
+            require_certificates(self._security, "client")
         self._loop = EventLoop()
         try:
             self._client = self._connected(timeout_s)

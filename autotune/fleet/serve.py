@@ -22,7 +22,7 @@ from distributed.comm.core import connect
 
 from autotune.errors import FleetError
 from autotune.fleet.agent import Agent
-from autotune.fleet.link import HANDLER, PLUGIN
+from autotune.fleet.link import HANDLER, PLUGIN, require_certificates
 from autotune.fleet.wire import is_packed, packed, unpacked
 
 logger = logging.getLogger("autotvm")
@@ -160,11 +160,14 @@ def serve(
             may join it.
 
     Raises:
-        FleetError: the worker may not join the scheduler, or TLS certificates are missing.
+        FleetError: the worker may not join the scheduler or cannot listen on its port, or TLS
+            certificates are missing.
     """
     try:
         if scheduler.startswith("tls://"):
-            _require_certificates(security)
+            require_certificates(security, "worker")
+        if host or port:
+            _require_port(host, port)
         asyncio.run(_serve(scheduler, agent, security, host, port, ready, allows))
     finally:
         agent.close()
@@ -279,18 +282,20 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         yield from _causes(cause)
 
 
-def _require_certificates(security: Security | None) -> None:
-    """Check that a worker has certificates, as Dask's own error would be unclear."""
-    found = security or Security()  # type: ignore[no-untyped-call]
+def _require_port(host: str | None, port: int) -> None:
+    """Check that the worker can listen, as Dask would try for ever and name the scheduler."""
+    place = f"port {port}" + (f" of {host}" if host else "")
     try:
-        args = found.get_connection_args("worker")  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as error:
-        raise FleetError(f"TLS: the certificates cannot be used: {error}") from error
-    if args.get("ssl_context") is None:
+        found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)
+        for family, kind, protocol, _, address in found:
+            with socket.socket(family, kind, protocol) as one:
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                one.bind(address)
+    except OSError as error:
         raise FleetError(
-            "TLS without certificates: give --tls-ca-file, --tls-cert and --tls-key, or name them "
-            "in Dask's configuration (distributed.comm.tls)"
-        )
+            f"the worker cannot listen on {place}: {error.strerror or error}; choose another "
+            "--port or --host, or leave them out"
+        ) from error
 
 
 async def _require_allowed(worker: Worker, scheduler: str, allows: Callable[[str], bool]) -> None:

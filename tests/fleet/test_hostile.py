@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
+from autotune.cli.fleet import _encrypted
 from autotune.cli.main import main
 from autotune.errors import FleetError
 from autotune.fleet import executors, file_store
@@ -290,6 +291,11 @@ def test_without_tls_a_worker_leaves_a_scheduler_that_others_reach():
     [
         (["tcp://127.0.0.1:1", "--host", "192.0.2.1"], "others could reach this worker there"),
         (["tls://127.0.0.1:1"], "TLS without certificates"),
+        (["tcp://127.0.0.1:1", "--device", "gpu"], "'gpu': expected one of cpu"),
+        (
+            ["tcp://127.0.0.1:1", "--port", "BUSY"],
+            "cannot listen on port BUSY of 127.0.0.1: Address already in use; choose another",
+        ),
         (
             ["tls://127.0.0.1:1", "--tls-ca-file", "/a", "--tls-cert", "/b", "--tls-key", "/c"],
             "there is no file /a",
@@ -298,7 +304,24 @@ def test_without_tls_a_worker_leaves_a_scheduler_that_others_reach():
 )
 def test_a_worker_that_could_not_be_safe_ends_in_words(words, said):
     pytest.importorskip("distributed")
-    command = ["worker", "--device", "none", "--builders", "0", "--scheduler", *words]
-    ended = CliRunner().invoke(main, command)
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        port = str(busy.getsockname()[1])
+        words = [port if word == "BUSY" else word for word in words]
+        device = [] if "--device" in words else ["--device", "none"]
+        command = ["worker", *device, "--builders", "0", "--scheduler", *words]
+        ended = CliRunner().invoke(main, command)
     assert ended.exit_code == 1
-    assert said in ended.output
+    assert said.replace("BUSY", port) in ended.output
+
+
+def test_the_status_of_a_fleet_with_tls_needs_certificates():
+    pytest.importorskip("distributed")
+    ended = CliRunner().invoke(main, ["fleet", "status", "--scheduler", "tls://127.0.0.1:1"])
+    assert ended.exit_code == 1
+    assert "Error: TLS without certificates: give --tls-ca-file" in ended.output
+
+
+def test_certificates_make_an_address_one_of_tls():
+    assert _encrypted("head:8786", "ca.pem") == "tls://head:8786"
+    for address, ca in (("head:8786", None), ("tcp://head:1", "ca.pem"), ("tls://head:1", None)):
+        assert _encrypted(address, ca) == address
