@@ -89,7 +89,9 @@ class Operator(ABC):
 
     def refuse(self, argument: str, expected: str, got: object) -> NoReturn:
         """Raise the error for an argument."""
-        value = str(got) if isinstance(got, TensorType) else shown(got)
+        types = got if isinstance(got, tuple) else (got,)
+        known = types and all(isinstance(each, TensorType) for each in types)
+        value = ", ".join(map(str, types)) if known else shown(got)
         raise GraphError(f"{self.name}: {argument} must be {expected}, got {value}")
 
     def axis(self, axis: int, ndim: int, name: str = "axis") -> int:

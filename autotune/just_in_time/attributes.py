@@ -14,6 +14,9 @@ from autotune.graph import Operator
 from autotune.utils.check import Check
 from autotune.utils.names import did_you_mean
 
+# What the elements of a tuple are called.
+_MANY = {int: "whole numbers", float: "numbers", str: "texts"}
+
 
 def operator_of(owner: str, kind: type[Operator], given: object) -> Operator:
     """Return an operator with the attributes that are given, and defaults for the rest.
@@ -90,7 +93,9 @@ def _in_words(hint: Any) -> str:
     if get_origin(hint) in (Union, types.UnionType):
         return " or ".join(_in_words(each) for each in get_args(hint))
     if get_origin(hint) is tuple:
-        parts = [_in_words(each) for each in get_args(hint) if each is not ...]
-        return f"a tuple of {parts[0]}" if ... in get_args(hint) else f"({', '.join(parts)})"
+        part, *rest = get_args(hint)
+        if rest == [...]:
+            return f"a tuple of {_MANY.get(part) or _in_words(part)}"
+        return f"({', '.join(map(_in_words, get_args(hint)))})"
     names = {int: "a whole number", float: "a number", bool: "True or False", str: "a text"}
     return "None" if hint is type(None) else names.get(hint, str(hint))

@@ -122,7 +122,8 @@ class Jit:
         for number, value in enumerate(args):
             if getattr(value, "shape", None) is None and not _is_hashable(value):
                 check = Check(TunerError, self.__name__)
-                check.refuse(f"argument {number}", "an array or a number", value)
+                hint = "; numpy.asarray makes an array of it" if isinstance(value, list) else ""
+                check.refuse(f"argument {number}", "an array or a number", value, hint)
 
     def task(self, *args: object) -> Task:
         """Return the task that a call with these arguments is; of an operator the first choice.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from autotune.errors import AutotuneError, GraphError, TunerError
 from autotune.graph import OPERATORS, Graph, Node, Operator, Pattern, TensorType, Variable
@@ -15,7 +16,7 @@ from autotune.network import FunctionOffer, fallback_kernel, offers_of
 from autotune.runtime.arrays.array import dtype_name
 from autotune.target import Target
 from autotune.utils.check import Check
-from autotune.utils.names import did_you_mean
+from autotune.utils.names import NEAR, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class OfOperator:
 
     def __post_init__(self) -> None:
         if self.name not in OPERATORS:
-            refuse_source(self.name, did_you_mean(self.name, OPERATORS))
+            refuse_source(self.name, _meant(self.name))
 
     def asked(self, given: object, args: Sequence[object], target: Target) -> CallRequest:
         """Return all templates that compute it, and how it is computed by rule."""
@@ -85,7 +86,7 @@ class OfOperator:
         self, op: Operator, types: Sequence[TensorType]
     ) -> tuple[Node, tuple[Variable, ...]]:
         """Return the operator applied to as many of the arguments as it has inputs."""
-        why = "none is given"
+        why = f"{self.owner}: no argument is given"
         for count in range(len(types) - 1, -1, -1):
             inputs = tuple(Variable(each, f"p{i}") for i, each in enumerate(types[:count]))
             try:
@@ -96,8 +97,16 @@ class OfOperator:
             if len(node.outputs) == len(types) - count:
                 return node, inputs
         raise TunerError(
-            f"{self.owner}: expected the inputs of {self.name} and then its results; {why}"
+            f"{why}; the arguments of a call are the inputs of {self.name}, then its results"
         )
+
+
+def _meant(name: str) -> str:
+    """Return which operator a wrong name may mean, whatever it has in front, or where all are."""
+    last = {each.rpartition(".")[2]: each for each in reversed(list(OPERATORS))}
+    near = get_close_matches(name.rpartition(".")[2].lower(), last, 1, NEAR)
+    by_last = f"; did you mean {last[near[0]]!r}?" if near else ""
+    return did_you_mean(name, OPERATORS) or by_last or "; autotune.graph.OPERATORS has all names"
 
 
 def _is_whole(offer: FunctionOffer) -> bool:

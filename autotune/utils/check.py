@@ -23,6 +23,8 @@ from autotune.utils.names import did_you_mean
 _REPR = reprlib.Repr()
 _REPR.maxstring = _REPR.maxother = 120
 _REPR.maxlist = _REPR.maxtuple = _REPR.maxdict = 8
+# Characters of any value in a message: nested lists have many elements at each level.
+_MOST = 400
 
 
 def shown(value: object) -> str:
@@ -31,7 +33,8 @@ def shown(value: object) -> str:
         text = _REPR.repr(value)
     except Exception:
         text = f"a {type(value).__name__}"
-    return " ".join(text.split())
+    text = " ".join(text.split())
+    return text if len(text) <= _MOST else f"{text[:_MOST]}..."
 
 
 @dataclass(frozen=True)

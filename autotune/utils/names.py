@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from autotune.utils.guarded_imports import import_is_guarded
 
 # Least similarity at which a public name is offered for an unknown one.
-_NEAR = 0.7
+NEAR = 0.7
 
 
 def load(home: str) -> Any:
@@ -73,7 +73,7 @@ def missing(module: str, name: str, gone: Mapping[str, str]) -> AttributeError:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return "; did you mean 'x'?" where ``name`` may be a slip of a known one; else nothing."""
-    near = difflib.get_close_matches(name, list(known), 1, _NEAR)
+    near = difflib.get_close_matches(name, list(known), 1, NEAR)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 

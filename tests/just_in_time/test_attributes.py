@@ -31,9 +31,9 @@ def test_attributes_are_kept_as_operators_have_them(kind, given, made):
 @pytest.mark.parametrize(
     ("kind", "given", "message"),
     [
-        (ops.Sum, {"axes": 1.5}, "f: attribute 'axes' of sum must be a tuple of a whole number or "
+        (ops.Sum, {"axes": 1.5}, "f: attribute 'axes' of sum must be a tuple of whole numbers or "
          "None, got 1.5"),
-        (ops.Sum, {"axes": (1, None)}, "'axes' of sum must be a tuple of a whole number or None"),
+        (ops.Sum, {"axes": (1, None)}, "'axes' of sum must be a tuple of whole numbers or None"),
         (ops.Sum, {"axes": True}, "'axes' of sum must be a tuple"),
         (ops.Softmax, {"axis_of_sum": float("nan")}, "must be a whole number, got nan"),
         (ops.LayerNorm, {"scale": 1}, "'scale' of nn.layer_norm must be True or False, got 1"),

@@ -200,8 +200,18 @@ def test_a_result_that_cannot_be_copied_back_is_refused(shares):
             [(1, 2, 8, 8), (4, 2, 3, 3), (1, 4, 8, 8)],
             r"gives float32\[1, 4, 6, 6\], the results",
         ),
-        ({}, [(1, 2, 8, 8)], "expected the inputs of nn.conv2d and then its results"),
-        ({}, [], "expected the inputs of nn.conv2d and then its results"),
+        (
+            {},
+            [(1, 2, 8, 8), (4, 2, 3, 3)],
+            "^conv: nn.conv2d: expected 2 inputs, got 1; the arguments of a call are the inputs "
+            "of nn.conv2d, then its results$",
+        ),
+        ({}, [], "^conv: no argument is given; the arguments of a call are the inputs of"),
+        (
+            {},
+            [(2, 8, 8), (4, 2, 3, 3), (1, 4, 6, 6)],
+            r"one dtype, got float32\[2, 8, 8\], float32\[4, 2, 3, 3\]; the arguments",
+        ),
         ({}, [(1, 2, 8, 8), (4, 3, 3, 3), (1, 4, 6, 6)], "nn.conv2d"),
     ],
 )
@@ -223,13 +233,19 @@ def test_names_that_are_no_operators_are_refused():
     for wrong in ("nn.convolution", "", "tests.jit.rows", 3):
         with pytest.raises(TunerError, match=r"template must be .* name of an operator"):
             autotune.jit(wrong, key=lambda *args: {})
-    with pytest.raises(TunerError, match=r"got 'nn.conv2'; did you mean 'nn.conv2d'"):
-        autotune.jit("nn.conv2", key=lambda *args: {})
+    for near in ("nn.conv2", "Conv2d", "torch.nn.functional.conv2d", "nn.conv2d "):
+        with pytest.raises(TunerError, match=f"got {near!r}; did you mean 'nn.conv2d'"):
+            autotune.jit(near, key=lambda *args: {})
+    with pytest.raises(TunerError, match=r"got 'einsum'; autotune.graph.OPERATORS has all names"):
+        autotune.jit("einsum", key=lambda *args: {})
 
 
 def test_what_is_no_array_is_refused(shares):
     with pytest.raises(TunerError, match="argument 0 must be an array"):
         shares()(3.0, np.zeros(9, "float32"))
+    with pytest.raises(TunerError, match=r"got \[\[\[.*\.\.\.; numpy.asarray makes an") as told:
+        shares()(np.full((8, 8, 8, 8), 1 / 3).tolist(), np.zeros(9, "float32"))
+    assert len(str(told.value)) < 600
     with pytest.raises(TunerError, match="argument 0"):
         shares()(np.zeros(9, "complex64"), np.zeros(9, "float32"))
 
