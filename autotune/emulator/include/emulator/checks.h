@@ -21,8 +21,8 @@ struct Cell {
   uint16_t writer, write_warp_epoch;
   uint16_t reader, read_warp_epoch;
   uint16_t far_reader;   // a reader of another warp than `reader`, if it was so read
+  uint16_t lane_reader;  // another lane of its warp that read in that warp epoch, or `reader`
   bool has_far_reader;
-  bool several_lanes;    // read by two lanes of the warp of `reader` in one warp epoch
   bool atomic;
   uint16_t away_reader;  // a reader of another block of the cluster
   uint32_t away_epoch, away_time, away_pc;
@@ -159,13 +159,14 @@ EMULATOR_OWN void note_write(Cell& cell, uintptr_t address, uint32_t bytes, uint
              unordered(cell.away_reader, 0xFFFF, cell.away_time, own)) {
     suspect(address, bytes, false, cell.away_reader, cell.away_pc, pc);
   } else if (recent(cell.read_epoch, cell.reader, own, global)) {
-    bool other_lane = cell.several_lanes && cell.reader / 32 == own / 32 &&
+    bool other_lane = cell.lane_reader != cell.reader && cell.reader / 32 == own / 32 &&
                       cell.read_warp_epoch == warp_epochs[own / 32];
     if (cell.has_far_reader && cell.far_reader / 32 != own / 32 &&
         unordered(cell.far_reader, 0, cell.far_time, own))
       suspect(address, bytes, false, cell.far_reader, cell.read_pc, pc);
     else if (other_lane || unordered(cell.reader, cell.read_warp_epoch, cell.read_time, own))
-      suspect(address, bytes, false, cell.reader, cell.read_pc, pc);
+      suspect(address, bytes, false, cell.reader != own ? cell.reader : cell.lane_reader,
+              cell.read_pc, pc);
   }
   cell.write_epoch = epoch, cell.writer = own, cell.write_pc = pc, cell.atomic = atomic;
   cell.write_warp_epoch = warp_epochs[own / 32], cell.write_time = clocks[own / 32].of[own / 32];
@@ -185,15 +186,12 @@ EMULATOR_OWN void note_read(Cell& cell, uintptr_t address, uint16_t own, uint32_
   }
   uint16_t warp_epoch = warp_epochs[own / 32];
   if (cell.read_epoch != epoch) {
-    cell.read_epoch = epoch;
-    cell.has_far_reader = cell.several_lanes = false;
+    cell.read_epoch = epoch, cell.has_far_reader = false, cell.lane_reader = own;
   } else if (cell.reader / 32 != own / 32) {
     cell.has_far_reader = true, cell.far_reader = cell.reader, cell.far_time = cell.read_time;
-    cell.several_lanes = false;
-  } else if (cell.read_warp_epoch != warp_epoch) {
-    cell.several_lanes = false;
-  } else if (cell.reader != own) {
-    cell.several_lanes = true;
+    cell.lane_reader = own;
+  } else if (cell.read_warp_epoch != warp_epoch || cell.reader != own) {
+    cell.lane_reader = cell.read_warp_epoch != warp_epoch ? own : cell.reader;
   }
   cell.reader = own, cell.read_warp_epoch = warp_epoch, cell.read_pc = pc;
   cell.read_time = clocks[own / 32].of[own / 32];
@@ -326,7 +324,8 @@ EMULATOR_OWN void check(uintptr_t address, uint32_t bytes, Access access, uintpt
     return;
   }
   if (address - dynamic_begin < most_dynamic_shared)
-    fail(EMULATOR_THREAD " %s byte %lu of dynamic shared memory at {pc:%x}; the launch has %lu bytes",
+    fail(EMULATOR_THREAD " %s byte %lu of dynamic shared memory at {pc:%x}; the launch has %lu "
+         "bytes (shared_bytes=)",
          EMULATOR_WHERE(current), access == Access::read ? "reads" : "writes",
          static_cast<unsigned long>(address - dynamic_begin), pc,
          static_cast<unsigned long>(dynamic_end - dynamic_begin));
