@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -13,7 +14,7 @@ from autotune.cli.tables import say
 from autotune.errors import RecordError
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
 from autotune.measure.final.recheck import ALWAYS_SAME, Recheck, TimingConditions, recheck
-from autotune.measure.types import MeasureErrorNo, Pair
+from autotune.measure.types import MeasureErrorNo, MeasureResult, Pair
 from autotune.record import best_of_each, load_from_file
 from autotune.record.outdated import current_only
 from autotune.record.reader import source_name
@@ -58,14 +59,14 @@ def verify(
     under `if __name__ == "__main__":`. Modules are searched for in the working directory too.
 
     Records of an older kernel text, and of choices that the template no longer offers, are counted
-    and skipped.
+    and skipped. A task that has no others is outdated: it is to be tuned again.
 
     The best of a task is the one that `apply_history_best` uses. A record is confirmed if its
     time, measured in the same way, is equal within noise (the larger spread of the two) or 5%, or
     the intervals of both overlap, and its result is correct; a result without a reference is shown
     as unchecked. Both times are medians of timed batches; those of the emulator are not compared.
-    Exits with status 1 if a record is slower, wrong, or can no longer be run, and with 2 if the
-    command is misused.
+    Exits with status 1 if a record is slower, wrong, or can no longer be run, or a task is
+    outdated, and with 2 if the command is misused.
     """
     files, logs = parted(paths)
     if len(logs) != 1:
@@ -82,7 +83,8 @@ def verify(
         return measure_option(LocalBuilder(timeout), runner)
 
     checks = []
-    for one in recheck(_records(log, task, every, keep_older), option_for):
+    records, outdated = _records(log, task, every, keep_older)
+    for one in chain(recheck(records, option_for), map(_outdated, outdated)):
         checks.append(one)
         if not form:
             say(_line(one))
@@ -97,19 +99,29 @@ def verify(
         raise SystemExit(1)
 
 
-def _records(log: Path | str, task: str | None, every: bool, keep_older: bool) -> Sequence[Pair]:
-    """Return the records of a log that are verified; there is one at least."""
+def _records(
+    log: Path | str, task: str | None, every: bool, keep_older: bool
+) -> tuple[Sequence[Pair], Sequence[Pair]]:
+    """Return the records of a log that are verified, one at least, and the best of other tasks."""
     # All that worked are the trials; a race is one of them run once more.
-    given = (pair for pair in load_from_file(log, races=not every) if is_of(pair[0].task, task))
-    pairs = current_only(given, f"log {source_name(log)}", keep_older)
-    records = list(pairs) if every else best_of_each(pairs)
+    given = [pair for pair in load_from_file(log, races=not every) if is_of(pair[0].task, task)]
+    pairs = list(current_only(given, f"log {source_name(log)}", keep_older))
+    records = pairs if every else best_of_each(pairs)
     if not records:
         of = "" if task is None else f"of {task!r} "
         raise RecordError(
             f"verify: {source_name(log)} has no record of a trial {of}that worked, "
             "of kernels as they are now"
         )
-    return records
+    known = {inp.task for inp, result in pairs if result.ok}
+    return records, best_of_each(pair for pair in given if pair[0].task not in known)
+
+
+def _outdated(pair: Pair) -> Recheck:
+    """Return what is said of a task that has no record of its kernel as it is now."""
+    said = "no record is of its kernel as it is now; tune it again"
+    none = MeasureResult((), MeasureErrorNo.UNKNOWN_ERROR, 0.0, 0.0, said)
+    return Recheck(*pair, none, "outdated")
 
 
 def _row(one: Recheck) -> Row:

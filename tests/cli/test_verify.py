@@ -165,6 +165,17 @@ def test_a_task_that_the_log_lacks_is_named(verified):
     assert "has no record of a trial of 'softmax' that worked" in result.output
 
 
+def test_a_task_whose_kernel_has_changed_since_does_not_hold(verified):
+    older = pair(SCALE, 0, SLOW, kernel_hash="0" * 12)
+    other = pair(("verify_test.unknown", (64,)), 0, SLOW)
+    result = verified(older, other)
+    assert result.exit_code == 1
+    assert words(result)[-2:] == ["faster", "outdated"]
+    assert "no record is of its kernel as it is now; tune it again" in result.output
+    assert result.output.endswith("\n1 of 2 records hold, 0 of them with a checked answer\n")
+    assert verified(older, pair(SCALE, 1, SLOW), other).exit_code == 0
+
+
 def test_an_answer_that_nobody_knows_is_shown_as_unchecked(verified):
     result = verified(pair(("verify_test.unknown", (64,)), 0, SLOW))
     assert "answer unchecked" in result.output

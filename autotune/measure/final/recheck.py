@@ -16,7 +16,7 @@ from autotune.measure.session import Session
 from autotune.measure.types import MeasureErrorNo, MeasureInput, MeasureResult, Pair
 from autotune.workload import Workload
 
-Verdict = Literal["confirmed", "faster", "slower", "wrong", "failed"]
+Verdict = Literal["confirmed", "faster", "slower", "wrong", "failed", "outdated"]
 
 # A new time within this part of the recorded one confirms it, whatever the intervals say: between
 # two runs of a program clocks and the state of the machine change more than within one.
