@@ -12,12 +12,13 @@ from autotune.dashboard import choices_of as named_choices
 from autotune.errors import RecordError
 from autotune.measure.objective import TIME, Objective, objective_of
 from autotune.measure.types import MeasureInput, MeasureResult
-from autotune.record.best import best_of, is_race
+from autotune.record.best import best_of, is_race, of_older_text
 from autotune.record.frame import KNOB, choices_of, row_of
 from autotune.record.pareto import pareto_front
 from autotune.record.reader import RACE_NOTE, open_log, source_name
 from autotune.report import is_of
 from autotune.task import ConfigEntity, Task
+from autotune.task.refusals import records_are
 from autotune.utils.escaping import visible
 from autotune.utils.names import did_you_mean
 
@@ -140,7 +141,7 @@ class Logs:
 
     Attributes:
         groups: one for each workload and target, in the order in which they appear.
-        problems: what could not be read, one line a log.
+        problems: what was left out, and why.
     """
 
     groups: Sequence[Group]
@@ -174,7 +175,7 @@ class _Grouping:
 def read_logs(
     paths: Sequence[Path | str], task: str | None = None, objective: str | Objective = TIME
 ) -> Logs:
-    """Read logs; lines that hold no record are noted and passed over.
+    """Read logs; lines without a record, and records of an older kernel text, are left out.
 
     Args:
         paths: the logs.
@@ -190,21 +191,31 @@ def read_logs(
     problems: list[str] = []
     others: set[str] = set()
     for path in paths:
+        entries: list[LogEntry] = []
         with open_log(path) as file:
             reader = ALL_LINES.reader(file, source_name(path), quiet=True)
             for number, line, (inp, result) in reader.numbered():
                 if is_of(inp.task, task):
                     again = line.startswith(RACE_NOTE)
-                    grouping.add(LogEntry(inp, result, path, number, again))
+                    entries.append(LogEntry(inp, result, path, number, again))
                 else:
                     others.add(str(inp.task.name))
         if reader.is_no_log:
             raise RecordError(reader.report())
-        problems += filter(None, [reader.report()])
+        older = of_older_text([(one.inp, one.result) for one in entries])
+        for entry, is_older in zip(entries, older, strict=True):
+            if not is_older:
+                grouping.add(entry)
+        problems += filter(None, [reader.report(), _older(source_name(path), sum(older))])
     groups = grouping.groups
     if others and not groups:
         problems.append(_no_such_task(str(task), sorted(others)))
     return Logs([Group(key[0], entries, wanted) for key, entries in groups.items()], problems)
+
+
+def _older(source: str, count: int) -> str:
+    """Return a text on how many records were measured again with another kernel text."""
+    return f"{source}: {records_are(count)} of an older kernel text, left out" if count else ""
 
 
 def _no_such_task(task: str, known: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from autotune.measure.objective import TIME, Objective
 from autotune.measure.types import MeasureResult, Pair
@@ -51,6 +51,19 @@ def best_of(pairs: Iterable[Pair], objective: Objective = TIME) -> Pair | None:
         if objective.knows(*pair) and (best is None or beats(pair, best, objective)):
             best = pair
     return best
+
+
+def of_older_text(pairs: Sequence[Pair]) -> list[bool]:
+    """Return of each record whether a later one has its candidate with another kernel text.
+
+    The kernel was edited between the two, so that the time of the earlier one is of no use. What
+    was not measured again is not known to be older; that only its template tells.
+    """
+    keys = [(str(inp.target), inp.task, inp.key, result.evidence.device_class)
+            for inp, result in pairs]  # fmt: skip
+    hashes = [result.evidence.kernel_hash for _, result in pairs]
+    latest = {key: text for key, text in zip(keys, hashes, strict=True) if text}
+    return [bool(text) and latest[key] != text for key, text in zip(keys, hashes, strict=True)]
 
 
 def best_of_each(pairs: Iterable[Pair], objective: Objective = TIME) -> list[Pair]:

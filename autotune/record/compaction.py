@@ -12,7 +12,7 @@ from pathlib import Path
 from autotune.errors import RecordError
 from autotune.measure.objective import TIME, Objective, objective_of
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
-from autotune.record.best import best_of
+from autotune.record.best import best_of, of_older_text
 from autotune.record.codec import encode, is_of_a_later_version, measure_str_key
 from autotune.record.history import ApplyHistoryBest
 from autotune.record.paths import LogPath, log_path, log_source
@@ -131,6 +131,8 @@ def _records(reader: LogReader, caller: str) -> list[Pair]:
 
 def _best(competing: list[Pair], objective: Objective) -> list[Pair]:
     """Return the records that would be replayed, in their order."""
+    older = of_older_text(competing)
+    competing = [pair for pair, is_older in zip(competing, older, strict=True) if not is_older]
     tasks = (pair for pair in competing if isinstance(pair[0].task, Task))
     best = ApplyHistoryBest(tasks, objective=objective)
     kept = [*best.best_by_model.values(), *best.best_by_targetkey.values()]

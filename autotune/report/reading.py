@@ -8,11 +8,15 @@ from typing import Any
 from autotune.dashboard import ALL_LINES, name_of
 from autotune.errors import RecordError
 from autotune.measure.types import Pair
-from autotune.record.reader import open_log
+from autotune.record.best import of_older_text
+from autotune.record.reader import open_log, source_name
+from autotune.task.refusals import records_are
 
 
 def read_records(path: Path | str, task: str | None = None) -> tuple[list[Pair], str]:
-    """Return the records of a log with the winners of races, and what could not be read.
+    """Return the records of a log with the winners of races, and what was left out, and why.
+
+    Those of an older kernel text are left out, as far as they were measured again.
 
     Args:
         path: of a log of templates, of graphs or of the auto-scheduler.
@@ -27,7 +31,10 @@ def read_records(path: Path | str, task: str | None = None) -> tuple[list[Pair],
         pairs = [pair for pair in reader if is_of(pair[0].task, task)]
     if reader.is_no_log:
         raise RecordError(reader.report())
-    return pairs, reader.report()
+    older = of_older_text(pairs)
+    kept = [pair for pair, is_older in zip(pairs, older, strict=True) if not is_older]
+    said = f"{source_name(path)}: {records_are(sum(older))} of an older kernel text, left out"
+    return kept, "\n".join(filter(None, [reader.report(), said if any(older) else ""]))
 
 
 def is_of(of: Any, task: str | None) -> bool:

@@ -110,6 +110,20 @@ def test_the_best_configurations_are_ranked_and_each_is_named_once(logs):
     assert f"{logs[0]}:3" not in text
 
 
+def test_what_an_edited_kernel_replaced_is_neither_shown_nor_picked_nor_compared(tmp_path):
+    log, best = tmp_path / "a.log", tmp_path / "best.log"
+    older = [pair(GEMM, i, good((2 + i) * 1e-6, kernel_hash=f"older{i}"), k=i) for i in (0, 1)]
+    newer = [pair(GEMM, i, good((6 - i) * 1e-6, kernel_hash=f"newer{i}"), k=i) for i in (0, 1)]
+    log.write_text("".join(encode(*one) + "\n" for one in [*older, *newer]))
+    (only,) = rows(run("show", log, "--json"))
+    assert (only["trials"], only["seconds"]) == (2, pytest.approx(5e-6))
+    assert "a.log: 2 records are of an older kernel text, left out" in run("show", log).output
+    assert run("pick", log, best).exit_code == 0
+    assert [inp.config["k"].val for inp, _ in load_from_file(best)] == [1]
+    (compared,) = rows(run("diff", best, log, "--json"))
+    assert compared["after_seconds"] == pytest.approx(5e-6)
+
+
 def test_csv_is_for_spreadsheets(logs):
     done = run("show", "--csv", "--top", 9, logs[0])
     table = list(csv.DictReader(io.StringIO(done.stdout)))
