@@ -65,21 +65,21 @@ class LaunchRule:
     def grid(self, params: Params) -> tuple[int, ...]:
         """Return the blocks: extents over divisors, rounded up."""
         return tuple(
-            ceil_div(extent, self._divisor(divisor, name, params))
-            for extent, divisor, name in zip(
-                self.size(params), self.grid_div, self.names, strict=True
+            ceil_div(extent, self._divisor(divisor, name, f"grid_div_{axis}", params))
+            for extent, divisor, name, axis in zip(
+                self.size(params), self.grid_div, self.names, "xyz", strict=True
             )
         )
 
-    def _divisor(self, divisor: Divisor, name: str, params: Params) -> int:
+    def _divisor(self, divisor: Divisor, name: str, what: str, params: Params) -> int:
         if divisor is None:
             return value_of(params.get(name, 1), params, name)
         terms = divisor if isinstance(divisor, list | tuple) else [divisor]
         product = 1
         for term in terms:
-            product *= value_of(term, params, "grid_div")
+            product *= value_of(term, params, what)
         if product < 1:
-            raise KernelError(f"grid_div: expected a divisor of at least 1, got {product}")
+            raise KernelError(f"{what}: expected a divisor of at least 1, got {product}")
         return product
 
     def shared_bytes(self, params: Params) -> int:
@@ -91,10 +91,17 @@ def value_of(term: object, params: Params, what: str) -> int:
     """Return the value of a term with these parameters.
 
     Raises:
-        KernelError: it is no whole number.
+        KernelError: it is no whole number, or has a name that is no parameter.
     """
     if isinstance(term, str):
-        found = Expression.parse(term)(params)
+        expression = Expression.parse(term)
+        unknown = sorted(expression.names - set(params))
+        if unknown:
+            raise KernelError(
+                f"{what}: {term!r} has names that are no tunable parameters: "
+                f"{', '.join(unknown)}; there are {', '.join(params)}"
+            )
+        found = expression(params)
     else:
         found = term(params) if callable(term) else term
     if isinstance(found, float) and found == int(found):
