@@ -12,7 +12,7 @@ import click
 
 from autotune.cli.log_entries import Group, read_logs
 from autotune.cli.log_output import log_or_url, refuse_input
-from autotune.cli.modules import import_templates, parted
+from autotune.cli.modules import import_templates, with_logs
 from autotune.cli.ship import ship
 from autotune.cli.tables import Table, say
 from autotune.interchange import READERS, Imported, import_files, read_t1, write_t4
@@ -175,7 +175,7 @@ def export(
     cubins and PTX with a launcher, selected by the shapes of the arrays. FILE.py contains the
     templates of the log; it is imported. The project does not depend on autotune.
     """
-    files, logs = parted(paths)
+    files, logs = with_logs(paths)
     if form == "c":
         import_templates(modules, files)
         ship(logs, out, tasks, name, archs)

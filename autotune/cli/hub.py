@@ -9,7 +9,7 @@ import click
 
 from autotune.cli.groups import FullHelpGroup
 from autotune.cli.log_output import log_or_url
-from autotune.cli.modules import import_templates, module_option, parted
+from autotune.cli.modules import import_templates, module_option, with_logs
 from autotune.cli.tables import Table, say
 from autotune.hub import log_of, make_pack, of_arch, packs
 from autotune.measure.types import Pair
@@ -85,7 +85,7 @@ def pack(
     It is listed in the folder's index. Records of an older kernel text are left out. FILE.py
     contains the templates.
     """
-    files, logs = parted(paths)
+    files, logs = with_logs(paths)
     import_templates(modules, files)
     pairs: list[Pair] = []
     for log in logs:

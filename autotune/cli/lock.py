@@ -12,7 +12,7 @@ import click
 from autotune.cli.groups import FullHelpGroup
 from autotune.cli.log_diff import part
 from autotune.cli.log_output import log_or_url
-from autotune.cli.modules import import_templates, module_option, parted
+from autotune.cli.modules import import_templates, module_option, parted, with_logs
 from autotune.cli.tables import Table, say
 from autotune.errors import LockError
 from autotune.lock import (
@@ -61,7 +61,7 @@ def write(
     It is built by the compiler of this machine. FILE.py contains the templates of the log; it is
     imported.
     """
-    files, logs = parted(paths)
+    files, logs = with_logs(paths)
     import_templates(modules, files)
     pairs: list[Pair] = []
     for log in logs:

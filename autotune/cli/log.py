@@ -26,7 +26,7 @@ from autotune.cli.log_output import (
     us_text,
 )
 from autotune.cli.log_plot import plot
-from autotune.cli.modules import import_templates, module_option, parted
+from autotune.cli.modules import import_templates, module_option, with_logs
 from autotune.cli.tables import Table, say
 from autotune.dashboard import ALL_LINES, source_of
 from autotune.errors import RecordError
@@ -198,7 +198,7 @@ def best(
     The best is the one that `apply_history_best` uses: the winner of a race precedes the trials
     that it was raced with. FILE.py contains the templates of the log; it is imported.
     """
-    files, given = parted(paths)
+    files, given = with_logs(paths)
     logs = read_logs(given, task, objective)
     if source:
         import_templates(modules, files)

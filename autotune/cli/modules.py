@@ -47,6 +47,18 @@ def parted(paths: Sequence[AnyPath]) -> tuple[list[Path], list[AnyPath]]:
     return files, [path for path in paths if path not in files]
 
 
+def with_logs(paths: Sequence[AnyPath]) -> tuple[list[Path], list[AnyPath]]:
+    """Return the same of arguments among which there is a log.
+
+    Raises:
+        click.UsageError: there is none.
+    """
+    files, logs = parted(paths)
+    if not logs:
+        raise click.UsageError("there is no LOG among the arguments")
+    return files, logs
+
+
 def module_option(command: Callable[..., None]) -> Callable[..., None]:
     """Add the option that names modules with templates, for `import_templates`."""
     return click.option(

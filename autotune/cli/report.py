@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from autotune.cli.log_output import refuse_input
-from autotune.cli.modules import import_templates, module_option, parted
+from autotune.cli.modules import import_templates, module_option, with_logs
 from autotune.cli.tables import say
 from autotune.errors import RecordError
 from autotune.utils.files import publish
@@ -32,9 +32,7 @@ def report(paths: tuple[Path, ...], out: Path, modules: tuple[str, ...]) -> None
     """
     from autotune.report import html_report, read_records
 
-    files, logs = parted(paths)
-    if not logs:
-        raise click.UsageError("there is no LOG among the arguments")
+    files, logs = with_logs(paths)
     refuse_input(out, paths)
     problems = [read_records(path)[1] for path in logs]
     import_templates(modules, files)

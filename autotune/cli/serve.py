@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from autotune.cli.modules import import_templates, module_option, parted
+from autotune.cli.modules import import_templates, module_option, with_logs
 from autotune.cli.tables import say
 
 LOG = click.Path(dir_okay=False, path_type=Path)
@@ -48,10 +48,8 @@ def serve(
     from autotune.dashboard import Guard, Model, is_local, new_token, run
     from autotune.record.paths import log_path
 
-    files, given = parted(paths)
+    files, given = with_logs(paths)
     logs = list(map(log_path, given))
-    if not logs:
-        raise click.UsageError("there is no LOG among the arguments")
     import_templates(modules, files)
     secret = new_token() if token or not is_local(host) else None
     guard = Guard(host, secret, frozenset(name.lower() for name in names))

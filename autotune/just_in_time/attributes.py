@@ -34,8 +34,9 @@ def operator_of(owner: str, kind: type[Operator], given: object) -> Operator:
         attributes = {axis if name == "axis" else name: v for name, v in attributes.items()}
     unknown = [name for name in attributes if name not in known]
     if unknown:
-        expected = f"expected some of {', '.join(known)}" if known else "it has none at all"
-        meant = did_you_mean(unknown[0], known)
+        public = ["axis" if name == axis and name != "axes" else name for name in known]
+        expected = f"expected some of {', '.join(public)}" if known else "it has none at all"
+        meant = did_you_mean(unknown[0], public)
         raise TunerError(
             f"{owner}: {kind.name} has no attribute {unknown[0]!r}; {expected}{meant}"
         )
@@ -43,7 +44,8 @@ def operator_of(owner: str, kind: type[Operator], given: object) -> Operator:
     for name, value in attributes.items():
         found[name] = _plain(value, hints[name])
         if not _is(found[name], hints[name]):
-            check.refuse(f"attribute {name!r} of {kind.name}", _in_words(hints[name]), value)
+            said = name if name in given else "axis"  # type: ignore[operator]
+            check.refuse(f"attribute {said!r} of {kind.name}", _in_words(hints[name]), value)
     try:
         return kind(**found)
     except AutotuneError as error:

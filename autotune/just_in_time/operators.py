@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+import numpy as np
+
 from autotune.errors import AutotuneError, GraphError, TunerError
 from autotune.graph import OPERATORS, Graph, Node, Operator, Pattern, TensorType, Variable
 from autotune.graph.fuse import FusedFunction, partition
@@ -116,8 +118,9 @@ def _is_whole(offer: FunctionOffer) -> bool:
 
 def _type_of(owner: str, number: int, value: object) -> TensorType:
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if shape is None or dtype is None:
-        Check(TunerError, owner).refuse(f"argument {number}", "an array", value)
+    if shape is None or dtype is None or isinstance(value, np.generic):
+        hint = "" if value is None else "; numpy.asarray makes an array of it"
+        Check(TunerError, owner).refuse(f"argument {number}", "an array", value, hint)
     try:
         name = str(dtype).removeprefix("torch.")
         return TensorType(tuple(shape), dtype_name(name))

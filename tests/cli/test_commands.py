@@ -50,6 +50,17 @@ def test_a_log_is_summarised_with_its_failures(log):
     assert only.splitlines()[4].split()[-3:] == ["0", "-", "-"]
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["export --out x", "lock write", "log best", "report", "serve"],
+)
+def test_a_command_that_is_given_templates_and_no_log_says_so(command, tmp_path):
+    path = tmp_path / "templates.py"
+    path.write_text("")
+    done = run(*command.split(), path)
+    assert (done.exit_code, "there is no LOG among the arguments" in done.output) == (2, True)
+
+
 def test_logs_are_picked_split_and_compacted(log, tmp_path):
     best = tmp_path / "best.log"
     assert run("log", "pick", log, best).output == f"1 best record in {best}\n"

@@ -246,6 +246,11 @@ def test_what_is_no_array_is_refused(shares):
     with pytest.raises(TunerError, match=r"got \[\[\[.*\.\.\.; numpy.asarray makes an") as told:
         shares()(np.full((8, 8, 8, 8), 1 / 3).tolist(), np.zeros(9, "float32"))
     assert len(str(told.value)) < 600
+    for number in (2.0, np.float32(2)):
+        with pytest.raises(
+            TunerError, match=r"argument 1 must be an array, got .*; numpy.asarray"
+        ):
+            autotune.jit("add", key=lambda *_: {}, target="llvm")(*np.ones((1, 9)), number, 0)
     with pytest.raises(TunerError, match="argument 0"):
         shares()(np.zeros(9, "complex64"), np.zeros(9, "float32"))
 

@@ -283,8 +283,8 @@ def test_results_are_stored_for_tools_of_kernel_tuner(arguments, tmp_path):
         ({"answer": [None]}, "one item for each of 4 arguments, got 1"),
         ({"metrics": ["rate"]}, "metrics: expected a dict"),
         ({"verify": 3}, "verify: expected a function"),
-        ({"grid_div_x": ["WARPS"]}, "^grid_div_x: 'WARPS' has names .*: WARPS; there are block_size_x,"),
-        ({"grid_div_y": ["block_size_x * 0"]}, "^grid_div_y: expected a divisor of at least 1, got 0"),
+        ({"grid_div_x": ["WARPS"]}, "^grid_div_x: 'WARPS' .*: WARPS; there are block_size_x,"),
+        ({"grid_div_y": ["block_size_x * 0"]}, "^grid_div_y: expected a divisor of at least 1"),
     ],
 )
 def test_what_is_not_supported_is_refused(arguments, options, message):
