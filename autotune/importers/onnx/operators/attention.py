@@ -55,27 +55,50 @@ def _rotary(call: Call) -> Value:
         x = call.transpose(
             call.reshape(given, (batch, rows, heads, columns // heads)), (0, 2, 1, 3)
         )
-    batch, heads, rows, size = x.shape
-    turned = call.attribute("rotary_embedding_dim", 0) or size
-    half = turned // 2
-    angles = [_angles(call, i, (batch, rows), half) for i in (1, 2)]
-    first, rest = (
-        part(call, x, 3, 0, turned),
-        part(call, x, 3, turned, size) if turned < size else None,
-    )
-    out = _rotated(call, first, angles[0], angles[1], bool(call.attribute("interleaved", 0)))
-    out = out if rest is None else call.apply(ops.Concatenate(3), out, rest)
+    caches = (call.value(1), call.value(2))
+    turned = call.attribute("rotary_embedding_dim", 0) or x.shape[3]
+    positions, alike = call.optional(3), bool(call.attribute("interleaved", 0))
+    out = rotated_heads(call, x, *caches, positions, alike, turned)
     if given.type.ndim == 3:
         out = call.reshape(call.transpose(out, (0, 2, 1, 3)), given.shape)
     return out
 
 
-def _angles(call: Call, index: int, outer: tuple[int, int], half: int) -> Value:
-    """Return cosines or sines for each position, to be broadcast over heads."""
-    cache = call.value(index)
-    if call.has(3):
-        cache = call.apply(ops.Take(0), cache, call.value(3))
-    return call.reshape(cache, (cache.type.size // (outer[1] * half), 1, outer[1], half))
+def rotated_heads(
+    call: Call,
+    x: Value,
+    cos: Value,
+    sin: Value,
+    positions: Value | None,
+    interleaved: bool,
+    turned: int = 0,
+) -> Value:
+    """Rotate the first elements of each row of (batch, heads, rows, size).
+
+    Args:
+        call: the operator.
+        x: what is rotated.
+        cos: cosines of each row, or if there are positions of each position.
+        sin: sines, likewise.
+        positions: those of rows.
+        interleaved: whether pairs are neighbours, not from both halves.
+        turned: how many elements of a row; 0 for two for each cosine.
+    """
+    rows, size = x.shape[2:]
+    turned = turned or 2 * cos.shape[-1]
+    if turned > size:
+        call.refuse(f"at most {size} elements of a row can be rotated, got {turned}")
+
+    def angles(table: Value) -> Value:
+        own = table if positions is None else call.apply(ops.Take(0), table, positions)
+        half = turned // 2
+        return call.reshape(own, (own.type.size // (rows * half), 1, rows, half))
+
+    first = part(call, x, 3, 0, turned)
+    out = _rotated(call, first, angles(cos), angles(sin), interleaved)
+    if turned == size:
+        return out
+    return call.apply(ops.Concatenate(3), out, part(call, x, 3, turned, size))
 
 
 def _rotated(call: Call, x: Value, cos: Value, sin: Value, interleaved: bool) -> Value:

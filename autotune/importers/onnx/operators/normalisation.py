@@ -73,7 +73,8 @@ def _statistics(call: Call, x: Value, axes: tuple[int, ...], epsilon: float) -> 
     return [mean, call.apply(ops.Rsqrt(), call.binary(ops.Add, variance, epsilon))]
 
 
-def _rms_norm(call: Call) -> Value:
+def rms_norm(call: Call) -> Value:
+    """Divide by the root of the mean square along the last axes, and scale."""
     x, scale = call.value(0), call.value(1)
     axis = call.axis(call.attribute("axis", -1), x.type.ndim)
     rows = call.reshape(x, (*x.shape[:axis], math.prod(x.shape[axis:])))
@@ -126,7 +127,7 @@ CONVERTERS: dict[str, Converter] = {
     "InstanceNormalization": _instance_norm,
     "GroupNormalization": _group_norm,
     "LayerNormalization": _layer_norm,
-    "RMSNormalization": _rms_norm,
+    "RMSNormalization": rms_norm,
     "LRN": _local_response,
     "LpNormalization": _lp_norm,
     "MeanVarianceNormalization": _mean_variance,

@@ -134,10 +134,16 @@ def _with(call: Call, kind: str, inputs: Sequence[Operand | None], **attributes:
     return made
 
 
+def dequantised(call: Call, x: Operand, scale: Operand, zero: Operand, axis: int) -> Value:
+    """Return the floats of whole numbers with a scale and a zero point, maybe along an axis."""
+    inputs = (x, scale, zero)
+    return _with(call, "DequantizeLinear", inputs, axis=axis, block_size=0, output_dtype=0)
+
+
 def _real(call: Call, at: int, axis: int = 1) -> Value:
     """Return the floats of a tensor, its scale and its zero point, three inputs from one on."""
-    inputs = tuple(call.inputs[i] if call.has(i) else None for i in range(at, at + 3))
-    return _with(call, "DequantizeLinear", inputs, axis=axis, block_size=0, output_dtype=0)
+    x, scale, zero = _picked(call, at, at + 1, at + 2)
+    return dequantised(call, x, scale, zero, axis)
 
 
 def _steps(call: Call, value: Value, at: int) -> Value:

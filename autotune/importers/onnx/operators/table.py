@@ -25,6 +25,7 @@ from autotune.importers.onnx.operators import (
     shapes,
     sorting,
     vendor,
+    vendor_attention,
 )
 
 _FAMILIES = (
@@ -35,8 +36,12 @@ _FAMILIES = (
 
 CONVERTERS: Mapping[tuple[str, str], Converter] = {
     **{("", name): each for family in _FAMILIES for name, each in family.CONVERTERS.items()},
-    **{("com.microsoft", name): each for name, each in vendor.CONVERTERS.items()},
-    **{("com.microsoft", name): each for name, each in quantised.VENDOR.items()},
+    **{("", name): each for name, each in vendor.OWN.items()},
+    **{
+        ("com.microsoft", name): each
+        for family in (vendor.CONVERTERS, vendor_attention.CONVERTERS, quantised.VENDOR)
+        for name, each in family.items()
+    },
 }
 _OF_DATA = "the shape of its result depends on data; end the model before it"
 _RANDOM = "random numbers are not supported"

@@ -1,23 +1,33 @@
-"""Operators of ONNX Runtime (domain ``com.microsoft``) that its optimiser writes into models."""
+"""Operators of ONNX Runtime (domain ``com.microsoft``) that its tools write into models."""
 
 from __future__ import annotations
 
-from autotune.graph import Value, ops
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from autotune.graph import Array, Value, ops
 from autotune.importers.onnx.call import Call, Converter
+from autotune.importers.onnx.operators import activations, convolution, elementwise, products
 from autotune.importers.onnx.operators.arithmetic import combined
+from autotune.importers.onnx.operators.indexing import taken
+from autotune.importers.onnx.operators.normalisation import rms_norm
 from autotune.importers.onnx.operators.products import matmul
+from autotune.importers.onnx.operators.shapes import part
+
+
+def _biased(call: Call, x: Value, index: int) -> Value:
+    """Add an input, if it is there."""
+    return combined(call, ops.Add(), x, call.value(index)) if call.has(index) else x
 
 
 def _gelu(call: Call) -> Value:
-    x = call.value(0)
-    x = combined(call, ops.Add(), x, call.value(1)) if call.has(1) else x
-    return call.apply(ops.Gelu(), x)
+    return call.apply(ops.Gelu(), _biased(call, call.value(0), 1))
 
 
 def _fast_gelu(call: Call) -> Value:
-    x = call.value(0)
-    x = combined(call, ops.Add(), x, call.value(1)) if call.has(1) else x
-    return call.apply(ops.Gelu("tanh"), x)
+    return call.apply(ops.Gelu("tanh"), _biased(call, call.value(0), 1))
 
 
 def _quick_gelu(call: Call) -> Value:
@@ -42,23 +52,141 @@ def _last_swapped(call: Call, x: Value) -> Value:
     return call.transpose(x, (*range(ndim - 2), ndim - 1, ndim - 2))
 
 
+# ---- A layer and what follows it
+
+# Names of the numbers of an activation, in the order in which they are given.
+_ACTIVATIONS: dict[str, tuple[str, ...]] = {
+    "Relu": (), "Tanh": (), "Sigmoid": (), "LeakyRelu": ("alpha",), "Clip": ("min", "max"),
+    "HardSigmoid": ("alpha", "beta"), "HardSwish": (), "Elu": ("alpha",), "Softplus": (),
+}  # fmt: skip
+
+
+def _activated(call: Call, x: Value, numbers: Callable[[int], float | None]) -> Value:
+    """Apply the activation that an attribute names, with its numbers where they are given."""
+    kind = call.attribute("activation", "")
+    if not kind:
+        return x
+    if kind not in _ACTIVATIONS:
+        call.refuse(f"activation must be one of {', '.join(_ACTIVATIONS)}, got {kind!r}")
+    given = {name: numbers(i) for i, name in enumerate(_ACTIVATIONS[kind])}
+    attributes = {name: number for name, number in given.items() if number is not None}
+    node = replace(call.node, kind=kind, attributes=attributes)
+    # Limits are attributes in opset 6.
+    family = {**activations.CONVERTERS, **elementwise.CONVERTERS}
+    made: Value = family[kind](replace(call, node=node, inputs=(x,), opset=6))
+    return made
+
+
+def _fused_convolution(call: Call) -> Value:
+    """Convolve, add a tensor, apply an activation."""
+    out: Value = convolution.CONVERTERS["Conv"](replace(call, inputs=call.inputs[:3]))
+    given: tuple[float, ...] = call.attribute("activation_params", ())
+    numbers = dict(enumerate(given))
+    return _activated(call, _biased(call, out, 3), numbers.get)
+
+
+def _fused_gemm(call: Call) -> Value:
+    out: Value = products.CONVERTERS["Gemm"](call)
+    names = ("activation_alpha", "activation_beta")
+    return _activated(call, out, lambda i: call.attribute(names[i], None))
+
+
+# ---- Norms
+
+# What is added to variances if the operator does not say it.
+_EPSILON = 1e-12
+
+
+def _normalised(call: Call, x: Value, scale: Value, bias: Value | None) -> Value:
+    op = ops.LayerNorm(-1, call.attribute("epsilon", _EPSILON), center=bias is not None)
+    return call.apply(op, x, scale, *([] if bias is None else [bias]))
+
+
 def _skip_layer_norm(call: Call) -> list[Value | None]:
     """Add the skipped input and a bias, and normalise; the sum is the fourth output."""
-    total = combined(call, ops.Add(), call.value(0), call.value(1))
-    total = combined(call, ops.Add(), total, call.value(4)) if call.has(4) else total
-    epsilon = call.attribute("epsilon", 1e-5)
+    total = _biased(call, _biased(call, call.value(0), 1), 4)
+    return [_normalised(call, total, call.value(2), call.optional(3)), None, None, total]
+
+
+def _skip_rms_norm(call: Call) -> list[Value | None]:
+    total = _biased(call, _biased(call, call.value(0), 1), 3)
+    op = ops.RmsNorm(-1, call.attribute("epsilon", _EPSILON))
+    return [call.apply(op, total, call.value(2)), None, None, total]
+
+
+def _embedded(call: Call) -> list[Value | None]:
+    """Add the rows of words, positions and segments, and normalise.
+
+    The other results are the number of ones in each row of the mask, and the sum.
+    """
+    words = call.value(0)
+    batch, rows = words.shape
+    total = taken(call, call.value(2), words, 0)
+    places = part(call, call.value(3), 0, 0, rows)
+    if call.has(8):
+        places = taken(call, call.value(3), call.value(8), 0)
+    total = combined(call, ops.Add(), total, places)
+    if call.has(1):
+        total = combined(call, ops.Add(), total, taken(call, call.value(4), call.value(1), 0))
+    counts = call.as_value(np.zeros(batch, "int32"))
+    if call.has(7):
+        ones = call.cast(call.binary(ops.Equal, call.value(7), 1), "int32")
+        counts = call.apply(ops.Sum((1,)), ones)
+    return [_normalised(call, total, call.value(5), call.optional(6)), counts, total]
+
+
+# ---- Weights of few bits
+
+
+def _numbers_of(call: Call, packed: Array, bits: int) -> Array:
+    """Return the numbers in bytes, the lowest bits first, along the last axis."""
+    if bits not in (2, 4, 8):
+        call.refuse(f"bits must be 2, 4 or 8, got {bits}")
+    shifts = np.arange(0, 8, bits, dtype="uint8")
+    apart: Array = (packed[..., None] >> shifts) & np.uint8((1 << bits) - 1)
+    return apart.reshape(*packed.shape[:-1], packed.shape[-1] * len(shifts))
+
+
+def _few_bits(call: Call) -> Value:
+    """Multiply by weights of few bits, each block of which has a scale and a zero point."""
+    if call.has(4) or call.attribute("weight_prepacked", 0):
+        call.refuse("g_idx and weights in an order of their own (prepacked) are not supported")
+    rows, columns = call.attribute("N", 0), call.attribute("K", 0)
+    bits, block = call.attribute("bits", 4), call.attribute("block_size", 0)
+    packed, scales = call.known(1, "B"), call.known(2, "scales")
+    blocks = -(-columns // max(block, 1))
+    fits = packed.dtype == "uint8" and packed.size == rows * blocks * (block * bits // 8)
+    if not fits or not packed.size or scales.size != rows * blocks:
+        call.refuse(
+            f"B must have {rows} rows of {blocks} blocks of {block} numbers of {bits} bits, with "
+            f"a scale each, got {packed.dtype}{[*packed.shape]} and {[*scales.shape]}"
+        )
+    steps = _numbers_of(call, packed.reshape(rows, blocks, -1), bits).astype("float32")
+    zero: Array = np.full((rows, blocks, 1), 1 << (bits - 1), "float32")
     if call.has(3):
-        out = call.apply(ops.LayerNorm(-1, epsilon), total, call.value(2), call.value(3))
-    else:
-        out = call.apply(ops.LayerNorm(-1, epsilon, center=False), total, call.value(2))
-    return [out, None, None, total]
+        given = call.known(3, "zero_points")
+        if given.dtype == "uint8":
+            given = _numbers_of(call, given.reshape(rows, -1), bits)[:, :blocks]
+        zero = given.astype("float32").reshape(rows, blocks, 1)
+    real = (steps - zero) * scales.astype("float32").reshape(rows, blocks, 1)
+    x = call.value(0)
+    weight = real.reshape(rows, blocks * block)[:, :columns].T.astype(scales.dtype)
+    out = matmul(call, x, call.cast(call.as_value(np.ascontiguousarray(weight)), x.dtype))
+    return _biased(call, out, 5)
 
 
+# ONNX Runtime puts it into ONNX's own domain.
+OWN: dict[str, Converter] = {"SimplifiedLayerNormalization": rms_norm}
 CONVERTERS: dict[str, Converter] = {
     "Gelu": _gelu,
     "BiasGelu": _gelu,
     "FastGelu": _fast_gelu,
     "QuickGelu": _quick_gelu,
     "FusedMatMul": _fused_matmul,
+    "FusedConv": _fused_convolution,
+    "FusedGemm": _fused_gemm,
     "SkipLayerNormalization": _skip_layer_norm,
+    "SkipSimplifiedLayerNormalization": _skip_rms_norm,
+    "EmbedLayerNormalization": _embedded,
+    "MatMulNBits": _few_bits,
 }
