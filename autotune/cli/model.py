@@ -25,6 +25,11 @@ _VALUE = click.option(
     help="The number of an input without dimensions that is always the same; several times.",
 )  # fmt: skip
 
+_OUTPUT = click.option(
+    "--output", "outputs", multiple=True, metavar="NAME",
+    help="A value in the model that is a result, in place of the model's own; several times.",
+)  # fmt: skip
+
 
 @click.group(cls=FullHelpGroup)
 def model() -> None:
@@ -35,13 +40,16 @@ def model() -> None:
 @_MODEL
 @_SHAPE
 @_VALUE
-def show(model: Path, shapes: tuple[str, ...], values: tuple[str, ...]) -> None:
+@_OUTPUT
+def show(
+    model: Path, shapes: tuple[str, ...], values: tuple[str, ...], outputs: tuple[str, ...]
+) -> None:
     """List inputs, outputs and operators of MODEL, after shape arithmetic is computed."""
-    read = _read(model, shapes, values)
+    read = _read(model, shapes, values, outputs)
     graph, rows = read.graph, []
     rows += [("input", each.name, str(each.type)) for each in graph.inputs]
-    outputs = zip(read.output_names, graph.outputs, strict=True)
-    rows += [("output", name, str(each.type)) for name, each in outputs]
+    results = zip(read.output_names, graph.outputs, strict=True)
+    rows += [("output", name, str(each.type)) for name, each in results]
     say(Table(("", "name", "type"), rows))
     counts: dict[str, int] = {}
     for node in graph.nodes:
@@ -56,6 +64,7 @@ def show(model: Path, shapes: tuple[str, ...], values: tuple[str, ...]) -> None:
 @_MODEL
 @_SHAPE
 @_VALUE
+@_OUTPUT
 @click.option("--target", "-t", default="cuda", show_default=True, help="What to tune for.")
 @click.option("--budget", "-b", type=float, required=True, help="Seconds in all.")
 @click.option(
@@ -73,6 +82,7 @@ def tune(
     model: Path,
     shapes: tuple[str, ...],
     values: tuple[str, ...],
+    outputs: tuple[str, ...],
     target: str,
     budget: float,
     log: Path | None,
@@ -84,14 +94,16 @@ def tune(
         raise GraphError(f"MODEL, --log and --out must be three files, got {model}, {log}, {out}")
     if not os.access(out.resolve().parent, os.W_OK):  # said before the budget is spent
         raise GraphError(f"--out must be in a folder that can be written to, got {out}")
-    graph = _read(model, shapes, values).graph
+    graph = _read(model, shapes, values, outputs).graph
     network = tune_network(graph, {}, target, budget_s=budget, log=log)
     export_network(network, out)
     say(str(report(network.instance())))
     say(f"{counted(len(network.modules), 'kernel')} in {out}")
 
 
-def _read(path: Path, shapes: tuple[str, ...], values: tuple[str, ...]) -> ImportedNetwork:
+def _read(
+    path: Path, shapes: tuple[str, ...], values: tuple[str, ...], outputs: tuple[str, ...]
+) -> ImportedNetwork:
     """Read a model with the options of a command."""
     given: dict[str, tuple[int, ...] | int] = {}
     for name, text in _pairs("--shape", shapes):
@@ -106,7 +118,7 @@ def _read(path: Path, shapes: tuple[str, ...], values: tuple[str, ...]) -> Impor
             fixed[name] = float(text)
         except ValueError:
             raise GraphError(f"--value {name}: expected a number, got {text!r}") from None
-    return from_onnx(path, given, values=fixed)
+    return from_onnx(path, given, values=fixed, outputs=outputs or None)
 
 
 def _pairs(option: str, given: tuple[str, ...]) -> list[tuple[str, str]]:

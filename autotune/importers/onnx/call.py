@@ -37,6 +37,10 @@ class UnknownInput(GraphError):
         return self if label in message else UnknownInput(f"{label}: {message}", self.value)
 
 
+class NoElements(GraphError):
+    """An operator has an input, or makes a result, that has no elements."""
+
+
 @dataclass(frozen=True)
 class Call:
     """One operator with its inputs.
@@ -84,9 +88,13 @@ class Call:
         if isinstance(operand, tuple):
             self.refuse("expected a tensor, got a sequence")
         array = np.asarray(operand)
-        if not array.size:
-            self.refuse(f"tensors without elements are known in shapes only, got {array.shape}")
+        self.with_elements(array.shape)
         return Constant.of(array)
+
+    def with_elements(self, shape: Sequence[int]) -> None:
+        """Raise what leaves an operator to ONNX's own evaluator, if a shape has no elements."""
+        if 0 in shape:
+            raise NoElements(f"{self.node.label}: {list(shape)} has no elements")
 
     def known(self, index: int, name: str) -> Array:
         """Return the numbers of an input that must be known while the model is read."""

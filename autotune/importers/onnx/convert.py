@@ -11,7 +11,8 @@ import numpy as np
 
 from autotune.errors import GraphError
 from autotune.graph import Array, Constant, Value, Variable
-from autotune.importers.onnx.call import Call, Operand, UnknownInput
+from autotune.importers.onnx.call import Call, NoElements, Operand, UnknownInput
+from autotune.importers.onnx.emptiness import without_elements
 from autotune.importers.onnx.evaluate import EVALUATED
 from autotune.importers.onnx.lazy_import import schema_function, type_proto
 from autotune.importers.onnx.missing import refuse_missing
@@ -114,6 +115,12 @@ class Walk:
         return [_at_once(each) for each in results]
 
     def _converted(self, call: Call) -> Operand | list[Operand | None]:
+        try:
+            return self._by_table(call)
+        except NoElements:
+            return without_elements(call)
+
+    def _by_table(self, call: Call) -> Operand | list[Operand | None]:
         node = call.node
         key = (node.domain, node.kind)
         if own := self.model.functions.get(key):

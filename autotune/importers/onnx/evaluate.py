@@ -126,6 +126,7 @@ def _reduction(function: Callable[..., Any], since: int) -> Callable[[Call], Ope
     def evaluate(call: Call) -> Array:
         data = np.asarray(call.operand(0))
         axes = reduced_axes(call, data.ndim, since)
+        call.with_elements(data.shape)
         if axes == ():
             return data
         keep = bool(call.attribute("keepdims", 1))

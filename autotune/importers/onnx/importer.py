@@ -26,6 +26,7 @@ def from_onnx(
     dtypes: Mapping[str, str] | None = None,
     values: Mapping[str, object] | None = None,
     freeze: bool = True,
+    outputs: Sequence[str] | None = None,
 ) -> ImportedNetwork:
     """Read a model in ONNX, of opset 7 or newer.
 
@@ -35,12 +36,16 @@ def from_onnx(
     Args:
         model: a path, the bytes of a file, or an ``onnx.ModelProto``.
         shapes: extents of inputs by name, where the model leaves them open or others are wanted;
-            also of dimensions by their names: ``{"batch": 1}``.
+            also of dimensions by their names: ``{"batch": 1}``. What has an extent of 0, such as
+            a cache of keys at the beginning, is no input of the network.
         dtypes: dtypes of inputs by name, in place of the model's.
         values: numbers of inputs that are always the same, by name: they are no inputs of the
             network then. Control flow and shapes may depend on them.
         freeze: whether weights are constants of the graph; else they are inputs, whose numbers are
             in ``params``.
+        outputs: names of values in the model that are its results, in place of its own. What
+            they do not need is not read, inputs neither: a detector ends before its
+            ``NonMaxSuppression``.
 
     Returns:
         The graph, whose inputs have the model's names; ``params``; and the names of outputs.
@@ -59,20 +64,44 @@ def from_onnx(
         if given is not None:
             check.kind(name, given, Mapping, "a dict by names of inputs")
     read = read_model(model)
-    refuse_missing(read, read.graph.nodes, read.opsets)
+    results = _results(read.graph, outputs)
+    nodes, used = read.graph.needed(results)
+    refuse_missing(read, nodes, read.opsets)
     fixed = _fixed(read.graph, values or {})
-    left = [each for each in read.graph.inputs if each.name not in fixed]
-    variables = Signature(shapes or {}, dtypes or {}).variables(left)
+    left = [
+        each
+        for each in read.graph.inputs
+        if each.name not in fixed and (outputs is None or each.name in used)
+    ]
+    inputs = Signature(shapes or {}, dtypes or {}).inputs(left)
     names, params = _weights(read.graph, freeze)
     names.update(fixed)
-    names.update((each.name, each) for each in variables)
+    names.update(inputs)
     walk = Walk(read, params, read.opsets)
-    walk.run(read.graph.nodes, names)
-    outputs = [_output(walk, names, name) for name in read.graph.outputs]
-    used = Graph.of(*outputs).inputs
-    own = [each for each in params if each in used]
-    graph = Graph((*variables, *own), tuple(outputs))
-    return ImportedNetwork(graph, {each.name: params[each] for each in own}, read.graph.outputs)
+    walk.run(nodes, names)
+    found = [_output(walk, names, name) for name in results]
+    reached = Graph.of(*found).inputs
+    own = [each for each in params if each in reached]
+    variables = [each for each in inputs.values() if isinstance(each, Variable)]
+    graph = Graph((*variables, *own), tuple(found))
+    return ImportedNetwork(graph, {each.name: params[each] for each in own}, results)
+
+
+def _results(graph: OnnxGraph, outputs: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of results: the model's, or those that are wanted."""
+    if outputs is None:
+        return graph.outputs
+    Check(GraphError, "from_onnx").kind("outputs", outputs, Sequence, "a list of names")
+    known = {name for node in graph.nodes for name in node.outputs if name}
+    for name in [outputs] if isinstance(outputs, str) else outputs:
+        if isinstance(outputs, str) or name not in known:
+            raise GraphError(
+                f"from_onnx: outputs must be a list of names of values that the model computes, "
+                f"got {outputs!r}{did_you_mean(str(name), known)}"
+            )
+    if not outputs:
+        raise GraphError("from_onnx: outputs must be at least one name, got none")
+    return tuple(outputs)
 
 
 def _fixed(graph: OnnxGraph, values: Mapping[str, object]) -> dict[str, Array]:

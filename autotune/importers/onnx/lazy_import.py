@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from autotune.errors import GraphError
+from autotune.graph import Array
 from autotune.importers.onnx.model import OnnxNode
 
 
@@ -74,6 +78,38 @@ def schema_function(node: OnnxNode, opset: int, types: list[Any]) -> Any | None:
     defaults = [each.default_value for each in schema.attributes.values()]
     function.attribute_proto.extend([each for each in defaults if each.type])
     return function
+
+
+def evaluated(node: OnnxNode, opset: int, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return the results of one of ONNX's own operators, by the package's evaluator in numpy.
+
+    Args:
+        node: the operator, which has no graphs as attributes.
+        opset: the version of its domain.
+        arrays: its inputs; None for those that are left out.
+    """
+    package = onnx()
+    proto = package.NodeProto()
+    proto.CopyFrom(_whole(node))
+    names = [f"x{i}" for i in range(len(arrays))]
+    del proto.input[:]
+    proto.input.extend(
+        "" if each is None else name for name, each in zip(names, arrays, strict=True)
+    )
+    types = package.helper.make_empty_tensor_value_info
+    graph = package.helper.make_graph(
+        [proto],
+        "one",
+        [types(name) for name in proto.input if name],
+        [types(name) for name in proto.output if name],
+    )
+    made = package.helper.make_model(
+        graph, opset_imports=[package.helper.make_opsetid(node.domain, opset)]
+    )
+    evaluator = importlib.import_module("onnx.reference").ReferenceEvaluator(made)
+    given = {name: each for name, each in zip(names, arrays, strict=True) if each is not None}
+    found = iter(evaluator.run(None, given))
+    return [next(found) if name else np.zeros(0) for name in proto.output]
 
 
 def _whole(node: OnnxNode) -> Any:

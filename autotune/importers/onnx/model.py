@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +58,25 @@ class OnnxGraph:
     outputs: tuple[str, ...]
     nodes: tuple[OnnxNode, ...]
     initialisers: Mapping[str, Array]
+
+    def needed(self, names: Sequence[str]) -> tuple[tuple[OnnxNode, ...], frozenset[str]]:
+        """Return the nodes that compute some values, in order, and all names that these read."""
+        read, found = set(names), []
+        for node in reversed(self.nodes):
+            if not read.isdisjoint(node.outputs):
+                found.append(node)
+                read.update(_read_by(node))
+        return tuple(reversed(found)), frozenset(read)
+
+
+def _read_by(node: OnnxNode) -> Iterator[str]:
+    """Yield the names that a node reads, those of graphs inside too."""
+    yield from filter(None, node.inputs)
+    for each in node.attributes.values():
+        if isinstance(each, OnnxGraph):
+            yield from each.outputs
+            for inner in each.nodes:
+                yield from _read_by(inner)
 
 
 @dataclass(frozen=True)

@@ -111,6 +111,15 @@ class _Reader:
         inputs = [self._input(each) for each in proto.input if each.name not in known]
         outputs = tuple([each.name for each in proto.output])
         nodes = tuple([self._node(each) for each in proto.node])
+        given = [each.name for each in inputs]
+        for name in (name for node in nodes for name in node.outputs):
+            if name in known or name in given:
+                raise GraphError(
+                    f"from_onnx: {name!r} is the result of a node, and an input or initialiser"
+                )
+        twice = next((name for name in given if given.count(name) > 1), None)
+        if twice is not None:
+            raise GraphError(f"from_onnx: the graph has several inputs {twice!r}")
         return OnnxGraph(tuple(inputs), outputs, nodes, known)
 
     @staticmethod

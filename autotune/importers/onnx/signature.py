@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from autotune.errors import ExpressionError, GraphError
-from autotune.graph import TensorType, Variable
+from autotune.graph import Array, TensorType, Variable
 from autotune.importers.onnx.model import OnnxInput
+from autotune.importers.onnx.tensors import numpy_type
 from autotune.ir import check_dtype
 from autotune.utils.check import is_whole
 from autotune.utils.names import did_you_mean
@@ -26,8 +29,8 @@ class Signature:
     shapes: Mapping[str, Sequence[int] | int] = field(default_factory=dict)
     dtypes: Mapping[str, str] = field(default_factory=dict)
 
-    def variables(self, inputs: Sequence[OnnxInput]) -> list[Variable]:
-        """Return the inputs of the graph.
+    def inputs(self, inputs: Sequence[OnnxInput]) -> dict[str, Variable | Array]:
+        """Return the inputs of the graph by name; one without elements is known.
 
         Raises:
             GraphError: extents are not known, or names are not those of the model.
@@ -38,10 +41,13 @@ class Signature:
         open_ones = [each for each in inputs if shapes[each.name] is None]
         if open_ones:
             raise GraphError(_explained(open_ones))
-        return [
-            Variable(TensorType(shapes[each.name] or (), self._dtype(each)), each.name)
-            for each in inputs
-        ]
+        return {each.name: self._input(each, shapes[each.name] or ()) for each in inputs}
+
+    def _input(self, each: OnnxInput, shape: tuple[int, ...]) -> Variable | Array:
+        dtype = self._dtype(each)
+        if 0 in shape:
+            return np.zeros(shape, numpy_type(dtype))
+        return Variable(TensorType(shape, dtype), each.name)
 
     def _check_names(self, inputs: Sequence[OnnxInput]) -> None:
         names = [each.name for each in inputs]
@@ -64,9 +70,9 @@ class Signature:
             return None
         given = self.shapes[each.name]
         whole = isinstance(given, Sequence) and not isinstance(given, str)
-        if not whole or not all(is_whole(n, 1) for n in given):  # type: ignore[union-attr]
+        if not whole or not all(is_whole(n, 0) for n in given):  # type: ignore[union-attr]
             raise GraphError(
-                f"from_onnx: the shape of {each.name!r} must be whole numbers of at least 1, got "
+                f"from_onnx: the shape of {each.name!r} must be whole numbers of at least 0, got "
                 f"{given!r}"
             )
         shape = tuple([int(n) for n in given])  # type: ignore[union-attr]
@@ -85,9 +91,9 @@ class Signature:
             if name not in names:
                 if isinstance(value, tuple) and len(value) == 1:
                     (value,) = value
-                if not is_whole(value, 1):
+                if not is_whole(value, 0):
                     raise GraphError(
-                        f"from_onnx: dimension {name!r} must be a whole number of at least 1, got "
+                        f"from_onnx: dimension {name!r} must be a whole number of at least 0, got "
                         f"{value!r}"
                     )
                 found[name] = int(value)

@@ -77,8 +77,12 @@ def test_a_model_that_is_cut_off_is_refused(tmp_path):
     ({}, r"these are open:\n  x: \[batch, 2\]\ngive them, as in shapes=\{'x': \(1, 2,\)\}"),
     ({"shapes": {"y": (1, 2)}}, r"shapes must name inputs of the model \(x, batch\), got 'y'"),
     ({"shapes": {"x": (1, 2, 3)}}, "must have 2 extents, as in the model, got"),
-    ({"shapes": {"x": (0, 2)}}, "must be whole numbers of at least 1, got"),
-    ({"shapes": {"batch": "one"}}, "'batch' must be a whole number of at least 1, got 'one'"),
+    ({"shapes": {"x": (-1, 2)}}, "must be whole numbers of at least 0, got"),
+    ({"shapes": {"batch": "one"}}, "'batch' must be a whole number of at least 0, got 'one'"),
+    ({"outputs": ["u"], "shapes": {"batch": 1}}, r"values that the model computes, got \['u'\]"),
+    ({"outputs": "t", "shapes": {"batch": 1}}, "outputs must be a list of names .*got 't'"),
+    ({"outputs": [], "shapes": {"batch": 1}}, "outputs must be at least one name, got none"),
+    ({"shapes": {"batch": 0}}, "the output 'y' has no elements"),
     ({"shapes": 3}, "shapes must be a dict by names of inputs, got 3"),
     ({"shapes": {"batch": 1}, "dtypes": {"x": "float3"}}, "'x': dtype 'float3' is unknown"),
     ({"values": {"z": 1}}, r"values must name inputs of the model \(x\), got 'z'"),
@@ -93,7 +97,7 @@ def test_wrong_arguments_are_refused_with_what_is_expected(options, said):
 def test_one_error_lists_all_operators_that_are_missing_with_counts_and_names():
     nodes = [
         *[helper.make_node("Unique", ["x"], [f"u{i}"], f"unique{i}") for i in range(5)],
-        helper.make_node("Strange", ["x"], ["y"], "odd", domain="my.own"),
+        helper.make_node("Strange", [f"u{i}" for i in range(5)], ["y"], "odd", domain="my.own"),
     ]
     with pytest.raises(GraphError) as error:
         from_onnx(model_of(nodes, {"x": (3,)}))
@@ -277,6 +281,117 @@ def test_limits_that_cross_give_the_upper_one():
     graph = from_onnx(model_of(nodes, {"x": x.shape}, weights=weights)).graph
     (compiled,) = compile_network(graph, "llvm").instance()(x)
     np.testing.assert_array_equal(compiled.numpy(), [-1, -1, -1])
+
+
+# ---- parts of models, and tensors without elements
+
+
+def detector():
+    """Return a model whose last operator is not supported, and whose limit is an input."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["boxes"]),
+        helper.make_node("Strange", ["boxes", "limit"], ["y"], domain="my.own"),
+    ]
+    return model_of(nodes, {"x": (2, 3), "limit": ("n",)})
+
+
+def test_a_model_ends_at_the_outputs_that_are_wanted_and_reads_no_more():
+    network = from_onnx(detector(), outputs=["boxes"])
+    assert network.output_names == ("boxes",)
+    assert [each.name for each in network.graph.inputs] == ["x"]
+    with pytest.raises(GraphError, match=r"my\.own\.Strange"):
+        from_onnx(detector(), {"n": 1})
+
+
+def test_what_no_output_needs_is_not_read():
+    nodes = [
+        helper.make_node("Strange", ["x"], ["z"], domain="my.own"),
+        helper.make_node("Relu", ["x"], ["y"]),
+    ]
+    network = from_onnx(model_of(nodes, {"x": (3,)}))
+    assert len(network.graph.nodes) == 1
+
+
+def test_values_that_only_a_branch_reads_are_needed():
+    out = [helper.make_tensor_value_info("z", FLOAT, None)]
+    branch = helper.make_graph([helper.make_node("Exp", ["inner"], ["z"])], "b", [], out)
+    nodes = [
+        helper.make_node("Neg", ["x"], ["inner"]),
+        helper.make_node("If", ["yes"], ["y"], then_branch=branch, else_branch=branch),
+    ]
+    x = np.ones(2, "float32")
+    model = model_of(nodes, {"x": (2,)}, weights={"yes": np.array(True)})
+    np.testing.assert_allclose(from_onnx(model).graph.run(x)[0], np.exp(-x))
+
+
+def cached(axis=1):
+    """Return a model that adds rows to a cache, and sums what is in it."""
+    nodes = [
+        helper.make_node("Mul", ["past", "two"], ["old"]),
+        helper.make_node("Concat", ["old", "x"], ["present"], axis=1),
+        helper.make_node("ReduceSum", ["present", "axis"], ["y"], keepdims=0),
+    ]
+    weights = {"two": np.float32(2), "axis": np.array([axis])}
+    return model_of(nodes, {"past": (1, "rows", 3), "x": (1, 2, 3)}, ("present", "y"), weights)
+
+
+def test_a_cache_without_rows_is_no_input():
+    x = np.arange(6, dtype="float32").reshape(1, 2, 3)
+    network = from_onnx(cached(), {"rows": 0})
+    assert [each.name for each in network.graph.inputs] == ["x"]
+    present, total = network.graph.run(x)
+    np.testing.assert_array_equal(present, x)
+    np.testing.assert_array_equal(total, x.sum(1))
+    assert [each.name for each in from_onnx(cached(), {"rows": 4}).graph.inputs] == ["past", "x"]
+
+
+@pytest.mark.parametrize(("node", "more", "expected"), [
+    (("MatMul", ["e", "f"]), {}, np.zeros((2, 3))),
+    (("ReduceMax", ["e", "one"]), {"keepdims": 0}, np.full(2, -np.inf)),
+    (("ReduceProd", ["e", "one"]), {"keepdims": 1}, np.ones((2, 1))),
+    (("Gather", ["x", "none"]), {}, np.zeros((0, 3))),
+    (("Tile", ["x", "zero"]), {}, np.zeros((0, 3))),
+    (("TopK", ["x", "nil"]), {}, np.zeros((2, 0))),
+    (("Expand", ["c", "wide"]), {}, np.zeros((2, 0, 3))),
+    (("Add", ["e", "d"]), {}, np.zeros((2, 0))),
+], ids=["MatMul", "Max", "Prod", "Gather", "Tile", "TopK", "Expand", "Add"])  # fmt: skip
+def test_operators_on_tensors_without_elements_give_the_shapes_of_onnx(node, more, expected):
+    """The result is joined with others, as a network has no result without elements."""
+    weights = {
+        "e": np.zeros((2, 0), "float32"), "f": np.zeros((0, 3), "float32"), "one": np.array([1]),
+        "none": np.zeros(0, "int64"), "zero": np.array([0, 1]), "nil": np.array([0]),
+        "wide": np.array([2, 0, 3]), "flat": np.array([-1]), "v": np.ones(1, "float32"),
+    }  # fmt: skip
+    kind, inputs = node
+    nodes = [
+        helper.make_node(kind, inputs, ["r", "s"] if kind == "TopK" else ["r"], **more),
+        helper.make_node("Reshape", ["r", "flat"], ["line"]),
+        helper.make_node("Concat", ["line", "v"], ["all"], axis=0),
+        helper.make_node("Shape", ["r"], ["extents"]),
+    ]
+    given = {"x": (2, 3), "c": (2, 1, 3), "d": (2, 1)}
+    model = model_of(nodes, given, ("all", "extents"), weights, opset=18)
+    network = from_onnx(model)
+    whole, extents = network.graph.run(*[np.ones(each.shape) for each in network.graph.inputs])
+    np.testing.assert_array_equal(extents, expected.shape)
+    np.testing.assert_array_equal(whole, [*expected.reshape(-1), 1])
+
+
+def test_a_result_that_depends_on_data_and_on_a_tensor_without_elements_is_refused():
+    nodes = [helper.make_node("Gemm", ["a", "b", "x"], ["y"])]
+    weights = {"a": np.zeros((2, 0), "float32"), "b": np.zeros((0, 3), "float32")}
+    with pytest.raises(GraphError, match="its result depends on the network's inputs"):
+        from_onnx(model_of(nodes, {"x": (2, 3)}, weights=weights))
+
+
+def test_names_that_several_things_have_are_refused():
+    nodes = [helper.make_node("Relu", ["x"], ["w"]), helper.make_node("Relu", ["w"], ["y"])]
+    with pytest.raises(GraphError, match="'w' is the result of a node, and an input or init"):
+        from_onnx(model_of(nodes, {"x": (2,)}, weights={"w": WEIGHT}))
+    model = model_of(nodes[1:], {"w": (2,)})
+    model.graph.input.append(model.graph.input[0])
+    with pytest.raises(GraphError, match="several inputs 'w'"):
+        from_onnx(model)
 
 
 # ---- models that would take time or memory without end

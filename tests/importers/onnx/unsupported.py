@@ -2,8 +2,8 @@
 
 _NAMES = {
     "Training.": """
-        batchnorm_example_training_mode batchnorm_epsilon_training_mode training_dropout_default
-        training_dropout_default_mask training_dropout training_dropout_mask""",
+        training_dropout_default training_dropout_default_mask training_dropout
+        training_dropout_mask""",
     "Operators without a converter, or that have none as their shape depends on data.": """
         bernoulli bernoulli_expanded bernoulli_double bernoulli_double_expanded bernoulli_seed
         bernoulli_seed_expanded bitcast_float32_to_int32 bitcast_int32_to_float32
@@ -20,24 +20,12 @@ _NAMES = {
         nonmaxsuppression_iou_threshold_boundary unique_sorted_without_axis
         unique_not_sorted_without_axis unique_sorted_with_axis unique_sorted_with_axis_3d
         unique_sorted_with_negative_axis unique_length_1""",
-    "Tensors without elements, and models whose types are not those of their data.": """
-        castlike_FLOAT_to_FLOAT16 castlike_FLOAT_to_FLOAT16_expanded castlike_FLOAT_to_DOUBLE
-        castlike_FLOAT_to_DOUBLE_expanded castlike_FLOAT16_to_FLOAT
-        castlike_FLOAT16_to_FLOAT_expanded castlike_FLOAT16_to_DOUBLE
-        castlike_FLOAT16_to_DOUBLE_expanded castlike_DOUBLE_to_FLOAT
-        castlike_DOUBLE_to_FLOAT_expanded castlike_DOUBLE_to_FLOAT16
-        castlike_DOUBLE_to_FLOAT16_expanded causal_conv_with_state_kernel_size_one
-        causal_conv_with_state_kernel_size_one_expanded constantofshape_int_shape_zero
-        reduce_log_sum_empty_set reduce_log_sum_empty_set_expanded reduce_log_sum_exp_empty_set
-        reduce_log_sum_exp_empty_set_expanded reduce_l1_empty_set reduce_l1_empty_set_expanded
-        reduce_l2_empty_set reduce_l2_empty_set_expanded reduce_max_empty_set
-        reduce_max_empty_set_bool reduce_min_empty_set reduce_prod_empty_set
-        reduce_sum_empty_set reduce_sum_empty_set_non_reduced_axis_zero
-        reduce_sum_square_empty_set reduce_sum_square_empty_set_expanded
+    "Results without elements.": """
+        causal_conv_with_state_kernel_size_one causal_conv_with_state_kernel_size_one_expanded
+        constantofshape_int_shape_zero reduce_sum_empty_set_non_reduced_axis_zero
         reshape_allowzero_reordered shape_start_greater_than_end slice_start_out_of_bounds
         split_zero_size_splits_opset13 split_zero_size_splits_opset18 triu_zero tril_zero""",
-    "Attributes and outputs that are not supported.": """
-        loop11 scan_sum""",
+    "Scan of opset 8.": "scan_sum",
     "align_corners of a size with a fraction, which is cut off first, as in PyTorch.": """
         resize_downsample_scales_linear_align_corners
         resize_downsample_scales_cubic_align_corners""",

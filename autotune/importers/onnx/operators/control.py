@@ -31,7 +31,7 @@ def _loop(call: Call) -> list[Operand]:
     """Unroll a loop whose number of iterations is known."""
     body = _graph(call, "body")
     count = int(call.known(0, "the number of iterations").reshape(-1)[0]) if call.has(0) else None
-    going: Operand = call.inputs[1] if call.has(1) else np.asarray(True)
+    going: Operand = call.known(1, "the condition") if call.has(1) else np.asarray(True)
     state = list(call.inputs[2:])
     scanned: list[list[Operand]] = [[] for _ in range(len(body.outputs) - 1 - len(state))]
     step = 0

@@ -19,8 +19,7 @@ from autotune.importers.regions import RegionReader
 
 def taken(call: Call, data: Value, indices: Value, axis: int) -> Value:
     """Take slices along an axis; negative indices count from the end."""
-    known = call.numbers(indices)
-    extent = data.shape[axis]
+    known, extent = call.numbers(indices), data.shape[axis]
     if known is None:
         return call.apply(ops.Take(axis, wrap=True), data, indices)
     if known.min() < -extent or known.max() >= extent:

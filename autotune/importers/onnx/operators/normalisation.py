@@ -12,15 +12,28 @@ from autotune.importers.onnx.operators.arithmetic import combined
 from autotune.importers.onnx.operators.pooling import root
 
 
-def _batch_norm(call: Call) -> Value:
-    """Normalise by the statistics of training; outputs of training are refused."""
-    if call.attribute("training_mode", 0):
-        call.refuse("training is not supported; export the model for inference")
+def _batch_norm(call: Call) -> list[Value]:
+    """Normalise by statistics of training, or in that mode by those of the data."""
     if call.opset < 9 and not call.attribute("spatial", 1):
         call.refuse("spatial 0 is not supported")
     x, *vectors = (call.value(i) for i in range(5))
-    vectors = [call.cast(each, x.dtype) for each in vectors]
-    return call.apply(ops.BatchNorm(1, call.attribute("epsilon", 1e-5)), x, *vectors)
+    scale, bias, mean, variance = (call.cast(each, x.dtype) for each in vectors)
+    running: list[Value] = []
+    if call.attribute("training_mode", 0):
+        axes, kept = (0, *range(2, x.type.ndim)), call.attribute("momentum", 0.9)
+        own = call.apply(ops.Mean(axes, True), x)
+        apart = call.apply(ops.Subtract(), x, own)
+        spread = call.apply(ops.Mean(axes), call.apply(ops.Multiply(), apart, apart))
+        now = (call.reshape(own, mean.shape), spread)
+        for old, new in zip((mean, variance), now, strict=True):
+            parts = (
+                call.binary(ops.Multiply, old, kept),
+                call.binary(ops.Multiply, new, 1 - kept),
+            )
+            running.append(call.apply(ops.Add(), *parts))
+        mean, variance = now
+    op = ops.BatchNorm(1, call.attribute("epsilon", 1e-5))
+    return [call.apply(op, x, scale, bias, mean, variance), *running]
 
 
 def _instance_norm(call: Call) -> Value:

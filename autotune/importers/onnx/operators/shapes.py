@@ -173,11 +173,14 @@ def _slice(call: Call) -> Operand:
 
 def _expand(call: Call) -> Value:
     x = call.value(0)
-    return call.broadcast(x, np.broadcast_shapes(x.shape, call.whole(1, "shape")))
+    shape = np.broadcast_shapes(x.shape, call.whole(1, "shape"))
+    call.with_elements(shape)
+    return call.broadcast(x, shape)
 
 
 def _tile(call: Call) -> Value:
     x, repeats = call.value(0), call.whole(1, "repeats")
+    call.with_elements(repeats)
     return repeated(call, x, repeats)
 
 

@@ -12,6 +12,7 @@ def _top(call: Call) -> list[Value]:
     """Return the k greatest or least elements along an axis, and their indices."""
     x = call.value(0)
     count = call.whole(1, "k")[0] if call.opset >= 10 else call.attribute("k", 1)
+    call.with_elements([count])
     axis = call.axis(call.attribute("axis", -1), x.type.ndim)
     greatest = bool(call.attribute("largest", 1))
     values, places = first_along(x, axis, count, greatest, call.node.label)

@@ -43,7 +43,7 @@ CONVERTERS: Mapping[tuple[str, str], Converter] = {
         for name, each in family.items()
     },
 }
-_OF_DATA = "the shape of its result depends on data; end the model before it"
+_OF_DATA = "the shape of its result depends on data; end the model before it by outputs=[...]"
 _RANDOM = "random numbers are not supported"
 # Why operators are not supported, where there is more to say than that.
 REASONS: Mapping[str, str] = {
