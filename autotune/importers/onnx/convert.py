@@ -25,6 +25,7 @@ from autotune.importers.onnx.model import (
 )
 from autotune.importers.onnx.operators.table import CONVERTERS
 from autotune.importers.onnx.read import read_function
+from autotune.importers.onnx.tensors import is_narrow
 
 # Up to so many known whole numbers are computed at once; weights when they are used.
 _FEW = 4096
@@ -199,7 +200,7 @@ class Walk:
 
 def operand_of(array: Array, name: str) -> Operand:
     """Return numbers as an operand: whole and few ones as they are, others as a constant."""
-    if array.dtype.kind in "iub" or array.size <= 1:
+    if array.dtype.kind in "iub" or array.size <= 1 or is_narrow(array):
         return array
     return Constant.of(array, name)
 

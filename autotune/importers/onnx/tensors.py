@@ -22,10 +22,15 @@ _DTYPES: dict[int, tuple[str, str]] = {
     11: ("float64", "double_data"), 12: ("uint32", "uint64_data"), 13: ("uint64", "uint64_data"),
     16: ("bfloat16", "int32_data"),
 }  # fmt: skip
+# Those of weights alone, which `DequantizeLinear` makes floats of: numpy's dtype, and its bits.
+_NARROW: dict[int, tuple[Any, int]] = {
+    17: (ml_dtypes.float8_e4m3fn, 8), 18: (ml_dtypes.float8_e4m3fnuz, 8),
+    19: (ml_dtypes.float8_e5m2, 8), 20: (ml_dtypes.float8_e5m2fnuz, 8),
+    21: (ml_dtypes.uint4, 4), 22: (ml_dtypes.int4, 4),
+}  # fmt: skip
 _UNKNOWN = {
-    8: "text", 14: "complex64", 15: "complex128", 17: "float8e4m3fn", 18: "float8e4m3fnuz",
-    19: "float8e5m2", 20: "float8e5m2fnuz", 21: "uint4", 22: "int4", 23: "float4e2m1",
-    24: "float8e8m0", 25: "uint2", 26: "int2",
+    8: "text", 14: "complex64", 15: "complex128", 23: "float4e2m1", 24: "float8e8m0", 25: "uint2",
+    26: "int2",
 }  # fmt: skip
 
 
@@ -38,9 +43,20 @@ def dtype_of(number: int, what: str) -> str:
     if number not in _DTYPES:
         raise GraphError(
             f"{what}: dtype must be one of {', '.join(name for name, _ in _DTYPES.values())}, got "
-            f"{_UNKNOWN.get(number, f'number {number}')}"
+            f"{_name_of(number)}"
         )
     return _DTYPES[number][0]
+
+
+def _name_of(number: int) -> str:
+    if number in _NARROW:
+        return str(np.dtype(_NARROW[number][0]).name)
+    return _UNKNOWN.get(number, f"number {number}")
+
+
+def is_narrow(array: Array) -> bool:
+    """Return whether numbers are of a dtype that weights alone may have."""
+    return any(array.dtype == kind for kind, _ in _NARROW.values())
 
 
 def numpy_type(dtype: str) -> np.dtype[Any]:
@@ -65,27 +81,40 @@ class TensorReader:
         Raises:
             GraphError: its dtype is unknown, or numbers are missing.
         """
-        what = f"tensor {name or tensor.name!r}"
-        dtype, shape = dtype_of(tensor.data_type, what), tuple(tensor.dims)
+        what, shape = f"tensor {name or tensor.name!r}", tuple(tensor.dims)
         if min(shape, default=0) < 0:
             raise GraphError(f"{what}: extents must be at least 0, got {shape}")
+        count = math.prod(shape)
+        if tensor.data_type in _NARROW:
+            kind, bits = _NARROW[tensor.data_type]
+            raw = self._bytes(tensor, what, "uint8", -(-count * bits // 8))
+            steps = _unpacked(np.frombuffer(raw, "uint8"), bits, count)
+            return np.asarray(steps.view(kind).reshape(shape))
+        dtype = dtype_of(tensor.data_type, what)
+        raw = self._bytes(tensor, what, dtype, count * numpy_type(dtype).itemsize)
+        little = numpy_type(dtype).newbyteorder("<") if dtype != "bfloat16" else numpy_type(dtype)
+        return np.frombuffer(raw, little).astype(numpy_type(dtype), copy=False).reshape(shape)
+
+    def _bytes(self, tensor: Any, what: str, dtype: str, expected: int) -> bytes:
+        """Return the bytes of a tensor, wherever they are."""
         if tensor.data_location == 1:
-            raw = self._external(tensor, what, math.prod(shape) * numpy_type(dtype).itemsize)
+            raw = self._external(tensor, what, expected)
         elif tensor.HasField("raw_data"):
             raw = tensor.raw_data
         else:
             raw = self._listed(tensor, dtype)
-        expected = math.prod(shape) * numpy_type(dtype).itemsize
         if len(raw) != expected:
+            shape = [*tensor.dims]
             raise GraphError(
-                f"{what}: expected {expected} bytes for {dtype}{[*shape]}, got {len(raw)}"
+                f"{what}: expected {expected} bytes for {dtype}{shape}, got {len(raw)}"
             )
-        little = numpy_type(dtype).newbyteorder("<") if dtype != "bfloat16" else numpy_type(dtype)
-        return np.frombuffer(raw, little).astype(numpy_type(dtype), copy=False).reshape(shape)
+        return raw
 
     @staticmethod
     def _listed(tensor: Any, dtype: str) -> bytes:
         """Return the bytes of numbers that are in a field of numbers."""
+        if tensor.data_type in _NARROW:
+            return np.asarray(tensor.int32_data, "int64").astype("uint8").tobytes()
         numbers = getattr(tensor, _DTYPES[tensor.data_type][1])
         if dtype in ("float16", "bfloat16"):  # their bits
             return np.asarray(numbers, "int64").astype("<u2").tobytes()
@@ -134,3 +163,10 @@ class TensorReader:
         if path.exists() and not path.is_file():
             raise GraphError(f"{what}: external data must be a plain file, got {path}")
         return path
+
+
+def _unpacked(raw: Array, bits: int, count: int) -> Array:
+    """Return numbers of 4 bits, two in a byte, the lower one first, as bytes with their signs."""
+    if bits == 8:
+        return raw
+    return np.stack([raw & 15, raw >> 4], 1).reshape(-1)[:count]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from autotune.errors import GraphError
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
 from autotune.graph.passes import OWN, integer_layers, joined_residuals
 from autotune.importers import from_onnx
@@ -343,3 +344,34 @@ def test_a_sum_is_joined_to_no_convolution_of_which_it_takes_another_zero_point(
     graph = integer_layers(simplified(model_of(nodes, COMMON)), lambda node: True)
     assert any(isinstance(each.op, ops.QuantisedAdd) for each in graph.nodes)
     assert joined_residuals(graph, lambda node: True).nodes == graph.nodes
+
+
+@pytest.mark.parametrize("kind", ["INT4", "UINT4", "FLOAT8E4M3FN", "FLOAT8E5M2"])
+@pytest.mark.parametrize("raw", [True, False], ids=["raw", "listed"])
+def test_weights_of_few_bits_are_dequantised_while_the_model_is_read(kind, raw):
+    number = getattr(onnx.TensorProto, kind)
+    whole = kind.endswith("INT4")
+    values = (
+        np.arange(-7, 8) if kind == "INT4" else np.arange(15) if whole else np.arange(15) % 4 / 2
+    )
+    weight = values.astype("float32").reshape(3, 5)
+    tensor = helper.make_tensor("w", number, (3, 5), weight.reshape(-1))
+    if raw:
+        bits = [n & 255 for n in tensor.int32_data]
+        tensor.ClearField("int32_data")
+        tensor.raw_data = bytes(bits)
+    nodes = [node("DequantizeLinear", "w s", "f"), node("MatMul", "x f", "y")]
+    x = np.eye(3, dtype="float32")
+    for scale in (np.float32(0.5), np.float32([1, 2, 3, 4, 5])):
+        model = model_of(nodes, {"s": scale}, x)
+        model.graph.initializer.append(tensor)
+        (result,) = from_onnx(model).graph.run(x)
+        np.testing.assert_array_equal(result, weight * scale)
+
+
+def test_weights_of_few_bits_are_for_dequantising_alone():
+    tensor = helper.make_tensor("w", onnx.TensorProto.INT4, (2, 2), [1, 2, 3, 4])
+    model = model_of([node("Add", "x w", "y")], {}, np.ones((2, 2), "float32"))
+    model.graph.initializer.append(tensor)
+    with pytest.raises(GraphError, match=r"Add of 'y': .*int4"):
+        from_onnx(model)

@@ -24,7 +24,7 @@ from autotune.importers.onnx.operators.arithmetic import chosen, combined
 from autotune.importers.onnx.operators.convolution import convolve, filter_windows
 from autotune.importers.onnx.operators.products import matmul
 from autotune.importers.onnx.shape_rules import of_some_size
-from autotune.importers.onnx.tensors import dtype_of, numpy_type
+from autotune.importers.onnx.tensors import dtype_of, is_narrow, numpy_type
 
 # The largest whole number up to which float32 has all.
 _EXACT = 2**24
@@ -66,18 +66,31 @@ def _repeated(call: Call, x: Value, each: Value) -> Value:
     return call.apply(ops.Take(axis), each, call.as_value(places))
 
 
+def _widened(operand: Operand | None) -> Operand | None:
+    """Return numbers of fewer bits as whole numbers of 8, or as floats, which have them all."""
+    if not isinstance(operand, np.ndarray) or not is_narrow(operand):
+        return operand
+    whole = {"int4": "int8", "uint4": "uint8"}
+    return operand.astype(whole.get(operand.dtype.name, "float32"))
+
+
 def _dequantised(call: Call) -> Value:
     """Return ``(x - zero) * scale``."""
+    call = replace(call, inputs=tuple(map(_widened, call.inputs)))
     x, scale = call.value(0), call.value(1)
     zero = _zero(call, 2, x.dtype, scale)
     number = call.attribute("output_dtype", 0)
     kind = dtype_of(number, call.node.label) if number else scale.dtype
     if _per_axis(call, scale):
         axis, scale, zero = _vectors(call, x, scale, zero)
-        return call.cast(call.apply(ops.Dequantize(axis, scale.dtype), x, scale, zero), kind)
-    scale, zero = (_repeated(call, x, each) for each in (scale, zero))
+        if "int" in x.dtype:
+            return call.cast(call.apply(ops.Dequantize(axis, scale.dtype), x, scale, zero), kind)
+        along = [-1 if i == axis else 1 for i in range(x.type.ndim)] if scale.type.ndim else []
+        scale, zero = (call.reshape(each, along) for each in (scale, zero))
+    else:
+        scale, zero = (_repeated(call, x, each) for each in (scale, zero))
     steps = call.cast(x, scale.dtype), call.cast(zero, scale.dtype)
-    out = call.apply(ops.Multiply(), call.apply(ops.Subtract(), *steps), scale)
+    out = combined(call, ops.Multiply(), combined(call, ops.Subtract(), *steps), scale)
     return call.cast(out, kind)
 
 
