@@ -72,7 +72,7 @@ _GONE = {
     "write the schedule as a template, and tune it with autotune.tuner.AutoTuner": """
         dlight meta_schedule te.SpecializedCondition""",
     "tvm.lower(s, args) gives the loops, tvm.build(s, args) what can be called": """
-        contrib.tedd container ir.base ir.save_json runtime.Object script
+        contrib.tedd container ir.base runtime.Object script
         te.create_prim_func tir.Block tir.BufferLoad tir.BufferStore tir.For tir.PrimFunc
         tir.Schedule tir.StringImm tir.schedule tir.stmt_functor""",
     "relay.build compiles each operator itself, and hands no part of a network to a library": """

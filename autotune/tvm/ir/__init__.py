@@ -5,5 +5,6 @@ from autotune.ir import Expr as PrimExpr
 from autotune.ir import Range
 from autotune.tvm.ir import transform
 from autotune.tvm.relay.function import IRModule
+from autotune.tvm.relay.json_form import load_json, save_json
 
-__all__ = ["IRModule", "PrimExpr", "Range", "TensorType", "transform"]
+__all__ = ["IRModule", "PrimExpr", "Range", "TensorType", "load_json", "save_json", "transform"]

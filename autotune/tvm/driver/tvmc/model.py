@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import os
+import tarfile
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, NoReturn, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
 from autotune.errors import GraphError
+from autotune.network import load_param_dict, save_param_dict
 from autotune.runtime.arrays.array import NDArray
 from autotune.runtime.evaluator import BenchmarkResult
 from autotune.tvm.contrib.utils import TempDirectory
 from autotune.tvm.relay.function import IRModule
+from autotune.tvm.relay.json_form import load_json, save_json
 from autotune.tvm.relay.library import GraphExecutorFactoryModule
 from autotune.tvm.runtime.module import load_module
 from autotune.utils.check import Check
@@ -25,6 +29,9 @@ class TVMCModel:
     Attributes:
         mod: the network.
         params: numbers by name.
+
+    Raises:
+        GraphError: ``model_path`` is no file that `save` wrote.
     """
 
     def __init__(
@@ -34,8 +41,10 @@ class TVMCModel:
         model_path: str | os.PathLike[str] | None = None,
     ) -> None:
         check = Check(GraphError, "TVMCModel")
-        if mod is None or model_path is not None:
-            check.refuse("mod", "a module of relay; tvmc.load(path) reads a model", model_path)
+        if (mod is None) == (model_path is None):
+            check.refuse("mod", "a module of relay, or model_path a file that save wrote", mod)
+        if model_path is not None:
+            mod, params = _loaded(model_path)
         self.mod = IRModule.from_expr(mod)
         self.params: dict[str, Any] = dict(params or {})
 
@@ -55,16 +64,41 @@ class TVMCModel:
         """Print the network."""
         print(self.mod, file=file)
 
-    def save(self, model_path: str | os.PathLike[str]) -> NoReturn:
-        """Refuse: networks of relay have no form as a file.
+    def save(self, model_path: str | os.PathLike[str]) -> None:
+        """Write the network and its parameters to a file for ``TVMCModel(model_path=...)``.
+
+        The file is an archive (tar), as in TVM, but what is in it is autotune's own.
 
         Raises:
-            GraphError: always, with what can be kept.
+            GraphError: the file cannot be written.
         """
+        parts = (save_json(self.mod).encode(), bytes(save_param_dict(self.params)))
+        try:
+            with tarfile.open(model_path, "w") as archive:
+                for name, data in zip(_PARTS, parts, strict=True):
+                    entry = tarfile.TarInfo(name)
+                    entry.size = len(data)
+                    archive.addfile(entry, io.BytesIO(data))
+        except OSError as error:
+            raise GraphError(f"cannot write the model to {model_path}: {error}") from error
+
+
+# The network and its parameters in a file of a model.
+_PARTS = ("mod.json", "mod.params")
+
+
+def _loaded(model_path: str | os.PathLike[str]) -> tuple[object, Mapping[str, Any]]:
+    """Return the network and the parameters in a file; nothing is unpacked to the disk."""
+    try:
+        with tarfile.open(model_path) as archive:
+            files = [archive.extractfile(name) for name in _PARTS]
+            text, params = (b"" if each is None else each.read() for each in files)
+    except (OSError, tarfile.TarError, KeyError) as error:
         raise GraphError(
-            f"TVMCModel.save({str(model_path)!r}): a network of relay has no file here; keep the "
-            "model that was loaded, or a package: tvmc.compile(model, target, package_path=...)"
-        )
+            f"TVMCModel: model_path must be a file that TVMCModel.save wrote, got {model_path}: "
+            f"{error}"
+        ) from error
+    return load_json(text.decode("utf-8", "replace")), load_param_dict(params)
 
 
 class TVMCPackage:
