@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,9 @@ import numpy as np
 from autotune.errors import GraphError
 from autotune.graph import Array
 from autotune.importers.onnx.model import OnnxNode
+
+# Most elements of a result that ONNX's evaluator computes.
+_MOST = 2**28
 
 
 def onnx() -> Any:
@@ -87,29 +91,59 @@ def evaluated(node: OnnxNode, opset: int, arrays: Sequence[Array | None]) -> lis
         node: the operator, which has no graphs as attributes.
         opset: the version of its domain.
         arrays: its inputs; None for those that are left out.
+
+    Raises:
+        GraphError: the evaluator fails, or a result would be large.
     """
     package = onnx()
+    made = _one_operator(package, node, opset, arrays)
+    _check_sizes(package, made)
+    given = {f"x{i}": each for i, each in enumerate(arrays) if each is not None}
+    try:
+        evaluator = importlib.import_module("onnx.reference").ReferenceEvaluator(made)
+        found = iter(evaluator.run(None, given))
+    except Exception as error:  # the evaluator checks little, and fails in many ways
+        raise GraphError(f"with a tensor without elements: {error}") from error
+    return [next(found) if name else np.zeros(0) for name in made.graph.node[0].output]
+
+
+def _one_operator(package: Any, node: OnnxNode, opset: int, arrays: Sequence[Array | None]) -> Any:
+    """Return the protobuf of a model of one operator; whole numbers are known in it."""
     proto = package.NodeProto()
     proto.CopyFrom(_whole(node))
-    names = [f"x{i}" for i in range(len(arrays))]
+    names = ["" if each is None else f"x{i}" for i, each in enumerate(arrays)]
     del proto.input[:]
-    proto.input.extend(
-        "" if each is None else name for name, each in zip(names, arrays, strict=True)
-    )
-    types = package.helper.make_empty_tensor_value_info
-    graph = package.helper.make_graph(
-        [proto],
-        "one",
-        [types(name) for name in proto.input if name],
-        [types(name) for name in proto.output if name],
-    )
-    made = package.helper.make_model(
-        graph, opset_imports=[package.helper.make_opsetid(node.domain, opset)]
-    )
-    evaluator = importlib.import_module("onnx.reference").ReferenceEvaluator(made)
+    proto.input.extend(names)
     given = {name: each for name, each in zip(names, arrays, strict=True) if each is not None}
-    found = iter(evaluator.run(None, given))
-    return [next(found) if name else np.zeros(0) for name in proto.output]
+    number = package.helper.np_dtype_to_tensor_dtype
+    inputs = [
+        package.helper.make_tensor_value_info(name, number(each.dtype), each.shape)
+        for name, each in given.items()
+    ]
+    outputs = [package.helper.make_empty_tensor_value_info(name) for name in proto.output if name]
+    known = [
+        package.numpy_helper.from_array(each, name)
+        for name, each in given.items()
+        if each.dtype.kind in "iu"
+    ]
+    graph = package.helper.make_graph([proto], "one", inputs, outputs, known)
+    opsets = [package.helper.make_opsetid(node.domain, opset)]
+    return package.helper.make_model(graph, opset_imports=opsets)
+
+
+def _check_sizes(package: Any, model: Any) -> None:
+    """Refuse results that would fill the memory, or whose shapes are not known before."""
+    inferred = package.shape_inference.infer_shapes(model, data_prop=True)
+    for each in inferred.graph.output:
+        dims = each.type.tensor_type.shape.dim
+        known = each.type.tensor_type.HasField("shape") and all(
+            dim.HasField("dim_value") for dim in dims
+        )
+        if not known or math.prod([dim.dim_value for dim in dims]) > _MOST:
+            raise GraphError(
+                f"a result of a tensor without elements must have a shape that is known, and at "
+                f"most {_MOST} elements"
+            )
 
 
 def _whole(node: OnnxNode) -> Any:

@@ -8,7 +8,7 @@ from autotune.errors import GraphError
 from autotune.importers.onnx.evaluate import EVALUATED
 from autotune.importers.onnx.lazy_import import is_defined
 from autotune.importers.onnx.model import OnnxModel, OnnxNode
-from autotune.importers.onnx.operators.table import CONVERTERS, REASONS
+from autotune.importers.onnx.operators.table import CONVERTERS, DOMAINS, REASONS
 
 # How many nodes of one operator are named.
 _NAMED = 3
@@ -46,5 +46,6 @@ def _line(title: str, nodes: Sequence[OnnxNode]) -> str:
     names = [node.name or node.outputs[0] for node in nodes[:_NAMED]]
     more = ", ..." if len(nodes) > _NAMED else ""
     times = f"{len(nodes)} time" + ("s" if len(nodes) > 1 else "")
-    reason = f": {REASONS[title]}" if title in REASONS else ""
+    why = REASONS.get(title) or DOMAINS.get(nodes[0].domain)
+    reason = f": {why}" if why else ""
     return f"  {title}, {times} ({', '.join(names)}{more}){reason}"

@@ -107,6 +107,12 @@ def test_one_error_lists_all_operators_that_are_missing_with_counts_and_names():
     assert "my.own.Strange, 1 time (odd)" in said
 
 
+def test_operators_in_blocks_of_one_cpu_are_refused_with_what_to_do():
+    node = helper.make_node("Conv", ["x", "x"], ["y"], domain="com.microsoft.nchwc")
+    with pytest.raises(GraphError, match=r"Conv, 1 time .*save the model with ORT_ENABLE_EXT"):
+        from_onnx(model_of([node], {"x": (1, 8, 2, 2)}))
+
+
 def test_dimensions_of_one_name_have_one_extent():
     nodes = [helper.make_node("Add", ["a", "b"], ["y"])]
     model = model_of(nodes, {"a": ("n", 2), "b": ("n", 2)})
@@ -441,3 +447,22 @@ def test_parts_of_split_are_as_many_as_outputs():
     nodes = [helper.make_node("Split", ["x"], ["y", "z"], num_outputs=1 << 40)]
     with pytest.raises(GraphError, match="num_outputs must be 2"):
         from_onnx(model_of(nodes, {"x": (2,)}, opset=18))
+
+
+@pytest.mark.parametrize(("node", "weights"), [
+    (("ReduceMax", ["e", "axes"]), {"e": np.zeros((1 << 20, 1 << 20, 0), "float32"),
+                                    "axes": np.array([2])}),
+    (("MatMul", ["e", "f"]), {"e": np.zeros((1 << 20, 0), "float32"),
+                              "f": np.zeros((0, 1 << 20), "float32")}),
+    (("Pad", ["e", "pads"]), {"e": np.zeros(0, "float32"), "pads": np.array([0, 1 << 40])}),
+    (("Tile", ["x", "repeats"]), {"repeats": np.array([1 << 40, 0])}),
+], ids=["ReduceMax", "MatMul", "Pad", "Tile"])  # fmt: skip
+def test_tensors_without_elements_cannot_fill_the_memory(node, weights):
+    nodes = [helper.make_node(*node, ["r"]), helper.make_node("Shape", ["r"], ["y"])]
+    model = model_of(nodes, {"x": (2, 3)}, weights=weights, opset=18)
+    if node[0] == "Tile":
+        (extents,) = from_onnx(model).graph.run(np.ones((2, 3)))
+        np.testing.assert_array_equal(extents, [1 << 41, 0])
+    else:
+        with pytest.raises(GraphError, match="at most 268435456 elements"):
+            from_onnx(model)

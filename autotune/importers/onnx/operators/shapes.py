@@ -171,16 +171,16 @@ def _slice(call: Call) -> Operand:
     return call.apply(ops.StridedSlice(begin, end, step), x)
 
 
-def _expand(call: Call) -> Value:
+def _expand(call: Call) -> Operand:
     x = call.value(0)
     shape = np.broadcast_shapes(x.shape, call.whole(1, "shape"))
-    call.with_elements(shape)
-    return call.broadcast(x, shape)
+    return empty(x, shape) if 0 in shape else call.broadcast(x, shape)
 
 
-def _tile(call: Call) -> Value:
+def _tile(call: Call) -> Operand:
     x, repeats = call.value(0), call.whole(1, "repeats")
-    call.with_elements(repeats)
+    if 0 in repeats:
+        return empty(x, [n * r for n, r in zip(x.shape, repeats, strict=True)])
     return repeated(call, x, repeats)
 
 

@@ -57,3 +57,9 @@ REASONS: Mapping[str, str] = {
     "RandomUniformLike": _RANDOM,
     "StringNormalizer": "text is not supported",
 }
+# The same of all operators of a domain.
+DOMAINS: Mapping[str, str] = {
+    "com.microsoft.nchwc": "it is of one kind of CPU; save the model with ORT_ENABLE_EXTENDED",
+    "ai.onnx.ml": "trees, linear models and encoders of tables are not supported",
+    "ai.onnx.preview.training": "training is not supported",
+}

@@ -168,7 +168,8 @@ def _few_bits(call: Call) -> Value:
         if given.dtype == "uint8":
             given = _numbers_of(call, given.reshape(rows, -1), bits)[:, :blocks]
         zero = given.astype("float32").reshape(rows, blocks, 1)
-    real = (steps - zero) * scales.astype("float32").reshape(rows, blocks, 1)
+    with np.errstate(all="ignore"):
+        real = (steps - zero) * scales.astype("float32").reshape(rows, blocks, 1)
     x = call.value(0)
     weight = real.reshape(rows, blocks * block)[:, :columns].T.astype(scales.dtype)
     out = matmul(call, x, call.cast(call.as_value(np.ascontiguousarray(weight)), x.dtype))
