@@ -260,11 +260,15 @@ def _tile(state: State, stage_id: int, before: int) -> None:
     row = one_loop(state, stage_id, loops[before:-1])
     rows, row = state.split(stage_id, row, [height])
     columns, column = state.split(stage_id, loops[-1], [width])
-    first = list(state.stages[stage_id].iters[:before])
-    state.reorder(stage_id, [*first, rows, columns, row, column])
+    first, tile_loops = list(state.stages[stage_id].iters[:before]), [row, column]
+    together = _together(first[-1].extent or 1 if first else 1, height * width)
+    if together > 1:
+        first[-1], of_block = state.split(stage_id, first[-1], [together])
+        tile_loops = [of_block, *tile_loops]
+    state.reorder(stage_id, [*first, rows, columns, *tile_loops])
     block = bind_together(state, stage_id, [*first, rows, columns], "blockIdx.x")
     # As many for all copies, so that lowering can make one kernel of them.
-    _share_out(state, stage_id, [row, column], several)
+    _share_out(state, stage_id, tile_loops, several)
     tile = stage_id - 1
     state.compute_at(tile, stage_id, block)
     # Threads that are columns apart read from different banks.
@@ -278,6 +282,11 @@ def _tile_of(extents: Sequence[int], unit: int) -> tuple[int, int]:
     height = ceil_div(rows, ceil_div(rows, _TILE))
     most = max(_TILE, _TILE * _TILE // height)
     return height, max(n for n in range(unit, most + 1, unit) if channels % n == 0)
+
+
+def _together(count: int, size: int) -> int:
+    """Return how many tiles of a size, of so many, a block copies: of filters of few channels."""
+    return max(n for n in range(1, max(_TILE * _TILE // size, 1) + 1) if count % n == 0)
 
 
 def _share_out(state: State, stage_id: int, loops: Sequence[Iterator], several: int) -> None:

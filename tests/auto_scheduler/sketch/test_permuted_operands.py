@@ -251,5 +251,5 @@ def test_both_operands_are_copied_by_one_kernel():
     _, (kernel,) = kernels(task, permuted(found)[0], 1)
     first, second = kernel.calls[:2]
     assert first.args == ("x", "x_permuted", "weight", "weight_permuted")
-    assert first.launch.grid == (2 * 4 + 64, 1, 1)  # 64 of 256 places; the 9 places of a filter
+    assert first.launch.grid == (2 * 4 + 16, 1, 1)  # 64 of 256 places; those of 4 filters
     assert {"x_permuted", "weight_permuted"} <= set(second.args)
