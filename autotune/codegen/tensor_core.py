@@ -44,6 +44,48 @@ static __device__ __forceinline__ void {name}(
 #endif
 }}
 """
+# The same where a thread passes the steps of its own column.
+_COLUMN_TEXT = """\
+static __device__ __forceinline__ unsigned {name}_pair({type} low, {type} high) {{
+  return (unsigned){bits}(low) | (unsigned){bits}(high) << 16;
+}}
+
+static __device__ __forceinline__ void {name}_words(
+    float& c0, float& c1, float& c2, float& c3,
+    {type} a0, {type} a1, {type} a2, {type} a3, {type} a4, {type} a5, {type} a6, {type} a7,
+    unsigned right0, unsigned right1) {{
+#ifdef AUTOTUNE_EMULATE
+  const {type} left[2][4] = {{{{a0, a1, a4, a5}}, {{a2, a3, a6, a7}}}};
+  const unsigned right[2] = {{right0, right1}};
+  const int lane = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x & 31;
+  float* const sums[4] = {{&c0, &c1, &c2, &c3}};
+  for (int k = 0; k < 16; ++k) {{
+    for (int e = 0; e < 4; ++e) {{
+      const float a = {wide}(left[e / 2][k / 8 * 2 + k % 2]);
+      const float b = {wide}({of_bits}((unsigned short)(right[k / 8] >> k % 2 * 16)));
+      const float mine = __shfl_sync(0xffffffffu, a, lane / 4 * 4 + k % 8 / 2);
+      const float other = __shfl_sync(0xffffffffu, b, (lane % 4 * 2 + e % 2) * 4 + k % 8 / 2);
+      *sums[e] += mine * other;
+    }}
+  }}
+#else
+  const unsigned left0 = {name}_pair(a0, a1), left1 = {name}_pair(a2, a3);
+  const unsigned left2 = {name}_pair(a4, a5), left3 = {name}_pair(a6, a7);
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.{ptx}.{ptx}.f32 "
+      "{{%0, %1, %2, %3}}, {{%4, %5, %6, %7}}, {{%8, %9}}, {{%0, %1, %2, %3}};"
+      : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3)
+      : "r"(left0), "r"(left1), "r"(left2), "r"(left3), "r"(right0), "r"(right1));
+#endif
+}}
+
+static __device__ __forceinline__ void {name}_column(
+    float& c0, float& c1, float& c2, float& c3,
+    {type} a0, {type} a1, {type} a2, {type} a3, {type} a4, {type} a5, {type} a6, {type} a7,
+    {type} b0, {type} b1, {type} b2, {type} b3) {{
+  {name}_words(c0, c1, c2, c3, a0, a1, a2, a3, a4, a5, a6, a7,
+               {name}_pair(b0, b1), {name}_pair(b2, b3));
+}}
+"""
 # Steps 2 x and 2 x + 1 of a thread are x and x + 4 of the instruction.
 _TF32_TEXT = """\
 static __device__ __forceinline__ unsigned {name}_rounded(float value) {{
@@ -87,7 +129,9 @@ static __device__ __forceinline__ void {name}(
 """
 _TF32_NAME = "mma_m16n8k8_tf32"
 # Sums, elements of A, elements of B and which of them.
-_ARGUMENTS, _TF32_ARGUMENTS = 4 + 8 + 8 + 1, 4 + 4 + 4 + 1
+_ARGUMENTS, _TF32_ARGUMENTS, _COLUMN_ARGUMENTS = 4 + 8 + 8 + 1, 4 + 4 + 4 + 1, 4 + 8 + 4
+# How functions end that take steps of one column.
+OF_COLUMN = "_column"
 _KINDS = {
     "f16": ("__half", "__half2float", "__half_as_ushort"),
     "bf16": ("__nv_bfloat16", "__bfloat162float", "__bfloat16_as_ushort"),
@@ -102,13 +146,18 @@ def tensor_core_helpers() -> dict[str, str]:
         )
         for ptx, (kind, wide, bits) in _KINDS.items()
     }
+    kind, wide, bits = _KINDS["f16"]
+    name = "mma_m16n8k16_f16"
+    texts[name + OF_COLUMN] = _COLUMN_TEXT.format(
+        name=name, type=kind, wide=wide, bits=bits, of_bits="__ushort_as_half", ptx="f16"
+    )
     return texts | {_TF32_NAME: _TF32_TEXT.format(name=_TF32_NAME)}
 
 
 def tensor_core_functions() -> dict[str, dict[str, str]]:
     """Return how calls of them are written."""
-    counts = {name: _TF32_ARGUMENTS if name == _TF32_NAME else _ARGUMENTS
-              for name in tensor_core_helpers()}  # fmt: skip
+    counts = dict.fromkeys(tensor_core_helpers(), _ARGUMENTS)
+    counts |= {_TF32_NAME: _TF32_ARGUMENTS, "mma_m16n8k16_f16" + OF_COLUMN: _COLUMN_ARGUMENTS}
     return {
         name: {"*": f"#{name}({', '.join(f'{{{i}}}' for i in range(count))})"}
         for name, count in counts.items()

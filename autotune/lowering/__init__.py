@@ -7,6 +7,7 @@ from autotune.lowering.extents import known
 from autotune.lowering.function import LoweredFunction, LoweredKernel, buffer_bytes
 from autotune.lowering.lower import Hook, lower, lower_schedule
 from autotune.lowering.passes.table import PASSES, Pass
+from autotune.lowering.passes.tensor_cores import run_gap
 from autotune.lowering.plan import Plan, StagePlan
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "known",
     "lower",
     "lower_schedule",
+    "run_gap",
 ]

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from autotune.auto_scheduler.search import programs, tuner
+from autotune.auto_scheduler.search.analytical import tensor_cores as mma_model
 from autotune.auto_scheduler.search.analytical.estimates import Estimates
 from autotune.auto_scheduler.search.analytical.gpu import GpuCostModel
 from autotune.auto_scheduler.search.models import prior, row_model
@@ -18,6 +19,7 @@ from autotune.auto_scheduler.search.space import annotate_gpu
 from autotune.auto_scheduler.search.space.program import Rows
 from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.auto_scheduler.sketch import tensor_cores, warpgroups
+from autotune.lowering.passes import tensor_cores as mma
 
 
 def _without_rule(name: str) -> None:
@@ -56,6 +58,12 @@ def _without_beside() -> None:
         setattr(rules, "tiled_beside", lambda *_: None)  # noqa: B010
 
 
+def _without_runs() -> None:
+    """Read columns of products by ``mma.sync`` two at once, and leave them where they are."""
+    setattr(mma._Multiplier, "_lies_along_steps", lambda *_: False)  # noqa: B010
+    setattr(mma_model, "run_gap", lambda _: 0)  # noqa: B010
+
+
 # Structures, and ideas of how a search for a GPU looks for them.
 ABLATIONS: dict[str, Callable[[], None]] = {
     "pipelines": _without_pipelines,
@@ -64,6 +72,7 @@ ABLATIONS: dict[str, Callable[[], None]] = {
     "vectors": lambda: setattr(annotate_gpu, "VECTOR_LENGTHS", (1,)),
     "gaps": lambda: setattr(annotate_gpu, "ROW_OFFSETS", (0,)),
     "split": partial(_without_rule, "SplitAcrossBlocks"),
+    "runs": _without_runs,
     "phases": partial(_without_rule, "SumInPhases"),
     "sums": partial(_without_rule, "SplitPlainSums"),
     "estimate": _without_estimate,

@@ -10,16 +10,13 @@ it; other floats that are not contiguous along it are transposed by the stages t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from autotune.ir.analysis_affine import Affine
 from autotune.ir.dtype import bits_of
-from autotune.ir.expr import Call, Expr, Load
+from autotune.ir.expr import Call
 from autotune.ir.simplify import Simplifier
-from autotune.ir.stmt import Allocate, Buffer, For, Stmt, Store
-from autotune.ir.visitor import Rewriter
-from autotune.lowering.stage_nest import PIPELINE, PipelinedBuffer
+from autotune.ir.stmt import Buffer
 
 # Bytes of a row of a panel, of a vector of it, and rows after which exchanges repeat.
 _ROW, _VECTOR, TURN = 128, 16, 8
@@ -97,52 +94,3 @@ class Tile:
             (simplifier.floormod(column, neighbours), 1),
         ]
         return simplifier.combine(parts)
-
-
-def lay_out(stmt: Stmt, simplifier: Simplifier, tiles: Mapping[Buffer, Tile]) -> Stmt:
-    """Returns a statement with all elements of some buffers where their tiles have them."""
-    return _LayOut(simplifier, tiles).rewrite(stmt)
-
-
-class _LayOut(Rewriter):
-    """Moves all elements of tiles to the layout that instructions read."""
-
-    def __init__(self, simplifier: Simplifier, tiles: Mapping[Buffer, Tile]) -> None:
-        self.simplifier = simplifier
-        self.tiles = tiles
-
-    def visit_For(self, node: For) -> Stmt:
-        """Rewrite the body; a pipeline is one of the tiles as they are now."""
-        notes = dict(node.annotations)
-        if PIPELINE in notes:
-            notes[PIPELINE] = tuple([self._pipelined(mark) for mark in notes[PIPELINE]])
-        body = self.rewrite(node.body)
-        return For(node.var, node.extent, node.kind, body, node.thread, notes)
-
-    def _pipelined(self, mark: PipelinedBuffer) -> PipelinedBuffer:
-        tile = self.tiles.get(mark.buffer)
-        return mark if tile is None else replace(mark, buffer=tile.buffer)
-
-    def visit_Allocate(self, node: Allocate) -> Stmt:
-        """Allocate a tile as it is now."""
-        tile = self.tiles.get(node.buffer)
-        body = self.rewrite(node.body)
-        return Allocate(node.buffer if tile is None else tile.buffer, body)
-
-    def visit_Store(self, node: Store) -> Stmt:
-        """Move a store."""
-        index, value = node.indices[0], self.rewrite(node.value)
-        tile = self.tiles.get(node.buffer)
-        if tile is None:
-            return Store(node.buffer, (self.rewrite(index),), value)
-        return Store(tile.buffer, (self._moved(tile, index),), value)
-
-    def visit_Load(self, node: Load) -> Expr:
-        """Move a load."""
-        tile = self.tiles.get(node.buffer)
-        if tile is None:
-            return Load(node.buffer, self.rewrite_all(node.indices))
-        return Load(tile.buffer, (self._moved(tile, node.indices[0]),))
-
-    def _moved(self, tile: Tile, index: Expr) -> Expr:
-        return self.simplifier.expr(tile.place(self.simplifier, self.simplifier.form_of(index)))

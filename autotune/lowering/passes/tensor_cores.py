@@ -16,22 +16,30 @@ and B than its own (PTX ISA, "Matrix fragments for mma.m16n8k16" and "... m16n8k
 columns of C those of the instruction's tile stand for is free: they are chosen so that each thread
 gets the sums of its own part, two rows and two neighbouring columns an instruction. So is which
 steps are which: those of one thread are neighbours.
+
+Where neighbours in memory are columns of B, a thread reads all of its columns at once, and passes
+on those that instructions need. Where they are steps, of float16, it reads only these, one by one,
+and `_Runs` puts columns where the threads of a warp read from different banks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import Affine, constant
 from autotune.ir.dtype import bits_of
-from autotune.ir.expr import Add, Call, Cast, Expr, Load, Mul, Var
+from autotune.ir.expr import Add, Call, Cast, Expr, IntImm, Load, Mul, Var
+from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Allocate, Buffer, Evaluate, For, ForKind, Seq, Stmt, Store, seq
 from autotune.ir.visitor import StmtRewriter
-from autotune.lowering.extents import constant_iterations
+from autotune.lowering.extents import constant_iterations, known
 from autotune.lowering.passes.draft import Draft
+from autotune.lowering.passes.layouts import lay_out
 from autotune.te import math as te_math
+from autotune.utils.math import ceil_div
 
 TENSOR_CORE = "tensor_core"
 # What they multiply, in messages.
@@ -42,6 +50,12 @@ INSTRUCTIONS = {
     "bfloat16": "mma_m16n8k16_bf16",
     "float32": "mma_m16n8k8_tf32",
 }
+# Those to which a thread passes elements of B of one column, not of two.
+OF_COLUMN = {"float16": "mma_m16n8k16_f16_column"}
+# Elements by which runs of columns begin apart, and bytes after which banks of memory repeat.
+RUN_GAP, _BANKS_BYTES = 16, 128
+# Bytes that are copied at once.
+_VECTOR_BYTES = 16
 # Bytes of a row of the left operand of an instruction: 16 steps of 16 bits, 8 of 32.
 _ROW_BYTES = 32
 # Stride of the steps of a thread: it has two neighbours of each 8.
@@ -54,7 +68,40 @@ MOST_INSTRUCTIONS = 256
 
 def use_tensor_cores(stmt: Stmt, draft: Draft) -> Stmt:
     """Carries out marked loops of matrix products by instructions of tensor cores."""
-    return _Multiplier(draft).rewrite(stmt) if draft.gpu else stmt
+    if not draft.gpu:
+        return stmt
+    multiplier = _Multiplier(draft)
+    stmt = multiplier.rewrite(stmt)
+    return lay_out(stmt, draft.simplifier, multiplier.runs) if multiplier.runs else stmt
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The columns of B in runs of neighbours, those of one thread, which begin in other banks.
+
+    Attributes:
+        buffer: that has them.
+        length: elements of a run.
+        gap: elements after each, which are not used.
+    """
+
+    buffer: Buffer
+    length: int
+    gap: int
+
+    @staticmethod
+    def of(given: Buffer, length: int) -> _Runs:
+        """Return the runs of the elements of a buffer."""
+        size = prod(known(given.shape, given.name))
+        gap = (RUN_GAP - length) % (_BANKS_BYTES * 8 // bits_of(given.dtype))
+        new = Buffer(given.name, (size + ceil_div(size, length) * gap,), given.dtype, given.scope)
+        return _Runs(new, length, gap)
+
+    def place(self, simplifier: Simplifier, index: Affine) -> Affine:
+        """Return where an element is that was at ``index``."""
+        return simplifier.combine(
+            [(index, 1), (simplifier.floordiv(index, self.length), self.gap)]
+        )
 
 
 @dataclass(frozen=True)
@@ -82,6 +129,8 @@ class _Multiplier(StmtRewriter):
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
         self.simplifier = draft.simplifier
+        # Right operands whose elements have other places now.
+        self.runs: dict[Buffer, _Runs] = {}
 
     def visit_For(self, node: For) -> Stmt:
         """Replace a marked nest, or visit the body of a loop."""
@@ -99,9 +148,15 @@ class _Multiplier(StmtRewriter):
         dtype = block.right.buffer.dtype
         starts = range(0, depth_of(dtype), _APART)
         steps = [k + each for k in starts for each in (0, 1)]
-        size = len(steps) * columns
+        odd = self.simplifier.floormod(self.simplifier.var(y), 2)
+        singly = dtype in OF_COLUMN and self._lies_along_steps(block)
+        if singly:
+            self._lay_out_in_runs(block, x)
+        # Elements of B, of a step, that a thread passes to an instruction.
+        passed = 1 if singly else 2
+        size = len(steps) * columns * passed // 2
         fragment = Buffer(f"{block.right.buffer.name}.fragment", (size,), dtype, "local")
-        odd = self.simplifier.expr(self.simplifier.floormod(self.simplifier.var(y), 2))
+        name = OF_COLUMN[dtype] if singly else INSTRUCTIONS[dtype]
         calls = []
         for pair in zip(block.rows[::2], block.rows[1::2], strict=True):
             left = [
@@ -120,13 +175,15 @@ class _Multiplier(StmtRewriter):
                     for each in (0, 1)
                 ]
                 right = [
-                    Load(fragment, (self.simplifier.expr(constant(step * columns + j + each)),))
+                    Load(fragment, (IntImm((step * columns + j) * passed // 2 + each),))
                     for step in range(len(steps))
-                    for each in (0, 1)
+                    for each in range(passed)
                 ]
-                arguments = (*totals, *left, *right, odd)
-                calls.append(Evaluate(Call(INSTRUCTIONS[dtype], arguments, "float32")))
-        loads = [self._fetched(block, fragment, i, k, y, x) for i, k in enumerate(steps)]
+                which = () if singly else (self.simplifier.expr(odd),)
+                arguments = (*totals, *left, *right, *which)
+                calls.append(Evaluate(Call(name, arguments, "float32")))
+        fetched = self._fetched_singly if singly else self._fetched
+        loads = [fetched(block, fragment, i, k, y, x) for i, k in enumerate(steps)]
         return Allocate(fragment, seq(*loads, *calls))
 
     def _fetched(
@@ -143,6 +200,44 @@ class _Multiplier(StmtRewriter):
         to = simplifier.combine([(simplifier.var(loop.var), 1), (constant(place * columns), 1)])
         store = Store(fragment, (simplifier.expr(to),), value)
         return For(loop.var, loop.extent, ForKind.VECTORIZED, store)
+
+    def _fetched_singly(
+        self, block: _Block, fragment: Buffer, place: int, k: int, y: Var, x: Var
+    ) -> Stmt:
+        """Return the loads of one step of the columns that the thread passes on."""
+        simplifier, row = self.simplifier, self.simplifier.var(y)
+        half = constant_iterations(block.column, TENSOR_CORE) // 2
+        at = {x: simplifier.floordiv(row, 2), block.k: self._step(x, k)}
+        odd = simplifier.floormod(row, 2)
+        stores = []
+        for pair in range(half):
+            at[block.column.var] = simplifier.combine([(odd, 1), (constant(2 * pair), 1)])
+            value = self._load(block.right, at)
+            stores.append(Store(fragment, (IntImm(place * half + pair),), value))
+        return seq(*stores)
+
+    def _lies_along_steps(self, block: _Block) -> bool:
+        """Return whether neighbours of the right operand in memory are steps."""
+        return self._apart(block.right, block.k) == 1
+
+    def _lay_out_in_runs(self, block: _Block, x: Var) -> None:
+        """Put the columns of a thread, if they are neighbours, in banks of their own."""
+        buffer, columns = block.right.buffer, constant_iterations(block.column, TENSOR_CORE)
+        length = self._apart(block.right, x)
+        if (
+            buffer.scope == "shared"
+            and buffer not in self.runs
+            and length > 0
+            and length == columns * self._apart(block.right, block.column.var)
+            and length * bits_of(buffer.dtype) // 8 % _VECTOR_BYTES == 0
+        ):
+            self.runs[buffer] = _Runs.of(buffer, length)
+
+    def _apart(self, load: Load, var: Var) -> int:
+        """Return how far apart the elements of two steps of a variable are; 0 if it depends."""
+        places = [self.simplifier.form(load.indices[0], {var: constant(i)}) for i in (1, 0)]
+        between = self.simplifier.combine([(places[0], 1), (places[1], -1)])
+        return 0 if between.terms else between.const
 
     def _step(self, x: Var, offset: int) -> Affine:
         return self.simplifier.combine([(self.simplifier.var(x), 2), (constant(offset), 1)])
@@ -219,6 +314,11 @@ class _Multiplier(StmtRewriter):
 
 def _range(loop: For) -> range:
     return range(constant_iterations(loop, TENSOR_CORE))
+
+
+def run_gap(dtype: str) -> int:
+    """Return the elements after each run of columns whose neighbours are steps, by dtype."""
+    return RUN_GAP if dtype in OF_COLUMN else 0
 
 
 def depth_of(dtype: str) -> int:

@@ -41,7 +41,8 @@ from autotune.ir.stmt import (
 from autotune.ir.visitor import StmtRewriter
 from autotune.lowering.extents import constant_iterations, known
 from autotune.lowering.passes.draft import Draft
-from autotune.lowering.passes.panels import Tile, lay_out, row_of
+from autotune.lowering.passes.layouts import lay_out
+from autotune.lowering.passes.panels import Tile, row_of
 from autotune.lowering.passes.tensor_cores import COLUMNS, FACTORS, ROWS, depth_of, product_factors
 
 WGMMA = "wgmma"

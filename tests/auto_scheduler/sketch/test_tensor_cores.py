@@ -1,5 +1,7 @@
 """Products of 16-bit floats and TF32 are searched on tensor cores, and are right there."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -81,6 +83,22 @@ def test_estimates_of_tensor_cores_say_what_lowering_finds(case):
     check_launches(task, shape, found)
     for i, kernel in enumerate(found):
         assert np.prod(kernel.calls[0].launch.block) == 32 * shape.warps[i]
+
+
+def test_threads_of_a_warp_read_columns_from_different_banks():
+    """Where neighbours in memory are steps, so that columns of threads are rows of a tile."""
+    task, (model, *_) = tensor_core_models(product(128, 128, 128, transposed=True))
+    for kernel in kernels(task, model, 4)[1]:
+        reads = re.findall(r"fragment\[\d+\] = B_shared\[(.*?)\];", kernel.source)
+        assert reads
+        others = dict.fromkeys(re.findall(r"[a-z]\w+", " ".join(reads)), 0)
+        for index in reads:
+            expression = compile(index.replace("/", "//"), "index", "eval")
+            places = [
+                eval(expression, others | {"ty": lane // 4, "tx": lane % 4}) for lane in range(32)
+            ]
+            words = {place // 2 for place in places}
+            assert len({word % 32 for word in words}) == len(words) == 32
 
 
 def test_float32_runs_on_tensor_cores_only_where_tf32_is_asked_for():

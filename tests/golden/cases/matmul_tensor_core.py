@@ -10,5 +10,10 @@ def matmul_tensor_core():
 
 
 @case("cuda")
+def matmul_tensor_core_along_steps():
+    return product(128, 64, 64, transposed=(False, False))
+
+
+@case("cuda")
 def matmul_tensor_core_tf32():
     return product(128, 64, 64, dtype="tf32", out="float32")

@@ -22,6 +22,7 @@ from autotune.auto_scheduler.search.space.program import Program, Rows
 from autotune.auto_scheduler.search.space.sampler import ProductLimit
 from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS
 from autotune.auto_scheduler.sketch.tensor_cores import OWN
+from autotune.lowering import run_gap
 
 _WARP = ROWS * COLUMNS
 # Rows and columns of results of one thread, times one another: more spill.
@@ -35,6 +36,9 @@ _COPY, _GATHERED = 8.0, 24.0
 # The same of one element, where its neighbours are not contiguous.
 _SINGLE = 48.0
 _ARRIVAL = 60.0
+# Cycles in which the columns of a thread are read for an instruction's steps, two at once, and one
+# by one where neighbours in memory are steps.
+_ACROSS_READS, _ALONG_READS = 16, 8
 
 
 class TensorCoreCostModel(ProductCostModel):
@@ -70,6 +74,11 @@ class TensorShape(ProductShape):
         self.tile_columns = self.columns * self.column_warps * COLUMNS * OWN
         self.depth = self.chunk * self.product.depth
 
+    @property
+    def gap(self) -> int:
+        """Elements after a run of columns that are read one by one; 0 where others are."""
+        return 0 if self.product.transposed[1] else run_gap(self.product.dtype)
+
     @cached_property
     def shared_bytes(self) -> Column:
         """Bytes of shared memory of a block."""
@@ -79,6 +88,7 @@ class TensorShape(ProductShape):
             rows, width = (self.depth, across) if transposed else (across, self.depth)
             unit, offset = row_gap(self.product, transposed)
             elements = elements + rows * (width + (offset - width) % unit)
+        elements = elements + self.tile_columns / OWN * self.gap
         return np.asarray(elements * self.product.item * self.several * self.together)
 
     @cached_property
@@ -112,7 +122,8 @@ class TensorShape(ProductShape):
         waves = np.ceil(self.blocks / (device.sms * self.resident))
         chunks = np.ceil(self.extents[2] / self.depth)
         products = self.rows / 2 * self.columns * OWN / 2 * self.chunk
-        reads = (2 * self.rows + 16 * self.columns) * self.chunk
+        of_columns = _ALONG_READS if self.gap else _ACROSS_READS
+        reads = (2 * self.rows + of_columns * self.columns) * self.chunk
         several = np.ceil(self.warps / device.schedulers)
         own = several * products * _INSTRUCTION
         issued = together * (own + several * self.copying)
