@@ -24,6 +24,9 @@ from autotune.kernel.signature import describe_argument
 # which precede each access as the source has it, before a `float4` becomes four floats.
 CHECK_FLAGS = (
     *("-Wp,-fsanitize=thread", "-Wp,-fsanitize=alignment"),
+    # The argument of a call is no access for the thread sanitizer, even if it is a struct that is
+    # loaded; with this it is copied by a constructor, in which that load is one.
+    "-fno-elide-constructors",
     # What loads ahead of a condition or a loop would be taken for an access of the kernel.
     *("-fno-tree-loop-im", "-fno-tree-cselim", "-fno-ssa-phiopt", "-fno-hoist-adjacent-loads"),
 )

@@ -8,43 +8,47 @@
 namespace emulator {
 
 EMULATOR_OWN void make_copy(const Copy& copy) {
-  check(reinterpret_cast<uintptr_t>(copy.to), copy.bytes, Access::write, library_base + copy.pc);
+  const bool checked = options.checked;
+  settle();
+  if (checked) check_at(reinterpret_cast<uintptr_t>(copy.to), copy.bytes, Access::write, copy.site, true);
   uint32_t taken = copy.bytes - copy.zeros;
-  if (taken)
-    check(reinterpret_cast<uintptr_t>(copy.from), taken, Access::read, library_base + copy.pc,
-          false);
+  settle();
+  if (taken && checked)
+    check_at(reinterpret_cast<uintptr_t>(copy.from), taken, Access::read, copy.site, false);
   memcpy(copy.to, copy.from, taken);
   memset(static_cast<char*>(copy.to) + taken, 0, copy.zeros);
 }
 
 EMULATOR_OWN void issue_copy_at(void* to, const void* from, size_t bytes, size_t zeros,
-                                uintptr_t caller) {
+                                uint32_t site) {
   Thread& t = *current;
   Copy copy = {to, from, static_cast<uint32_t>(bytes), static_cast<uint32_t>(zeros), t.copy_group,
-               static_cast<uint32_t>(caller - library_base)};
+               site};
   if (bytes != 4 && bytes != 8 && bytes != 16)
-    fail(EMULATOR_THREAD " copies %lu bytes asynchronously at {pc:%x}; expected 4, 8 or 16",
-         EMULATOR_WHERE(current), static_cast<unsigned long>(bytes), copy.pc);
+    fail(EMULATOR_THREAD " copies %lu bytes asynchronously at {site:%u}; expected 4, 8 or 16",
+         EMULATOR_WHERE(current), static_cast<unsigned long>(bytes), copy.site);
   if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) & (bytes - 1))
-    fail(EMULATOR_THREAD " copies %lu bytes asynchronously at {pc:%x} from or to an address that "
+    fail(EMULATOR_THREAD " copies %lu bytes asynchronously at {site:%u} from or to an address that "
          "is not aligned to them",
-         EMULATOR_WHERE(current), static_cast<unsigned long>(bytes), copy.pc);
+         EMULATOR_WHERE(current), static_cast<unsigned long>(bytes), copy.site);
   if (options.order) {
     make_copy(copy);
     return;
   }
   // The device may write from here on, so reads from now on are races.
-  check(reinterpret_cast<uintptr_t>(to), copy.bytes, Access::write, caller);
+  settle();
+  if (options.checked) check_at(reinterpret_cast<uintptr_t>(to), copy.bytes, Access::write, site, true);
   if (!t.copies) t.copies = static_cast<Copy*>(malloc(most_copies * sizeof(Copy)));
   if (t.copy_count == most_copies) {  // as if the device had completed the oldest
     make_copy(t.copies[0]);
     memmove(t.copies, t.copies + 1, --t.copy_count * sizeof(Copy));
   }
-  t.copies[t.copy_count++] = copy;
+  memcpy(t.copies + t.copy_count++, &copy, sizeof copy);
 }
 
 EMULATOR_OWN void issue_copy(void* to, const void* from, size_t bytes, size_t zeros) {
-  issue_copy_at(to, from, bytes, zeros, reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
+  const uintptr_t caller = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
+  issue_copy_at(to, from, bytes, zeros, site_of(caller));
 }
 
 EMULATOR_OWN void wait_copies(uint32_t still_pending) {
@@ -54,7 +58,7 @@ EMULATOR_OWN void wait_copies(uint32_t still_pending) {
     if (t.copies[i].group + still_pending < t.copy_group)
       make_copy(t.copies[i]);
     else
-      t.copies[kept++] = t.copies[i];
+      memmove(t.copies + kept++, t.copies + i, sizeof(Copy));
   }
   t.copy_count = kept;
 }

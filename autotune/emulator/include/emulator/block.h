@@ -97,6 +97,7 @@ EMULATOR_OWN void begin_cluster() {
     threads[i].copy_count = 0;
     threads[i].copy_group = 0;
     threads[i].arrived = false;
+    threads[i].call_count = 0;
     end_deferred(threads[i], false);
   }
   for (int i = 0; i < block_count; ++i) blocks[i].waiting = blocks[i].done = 0, blocks[i].started = false;

@@ -1,10 +1,11 @@
-// Memory checks: the compiler calls these functions before every access (-fsanitize=thread), and
-// they report what CUDA leaves undefined: races on shared memory, and accesses out of bounds.
+// Memory checks: before every access of a kernel (hooks.h) they look for what CUDA leaves undefined:
+// races on shared memory, and accesses out of bounds.
 #pragma once
 
 #include <stdlib.h>
 
 #include "shared_memory.h"
+#include "sites.h"
 
 namespace emulator {
 
@@ -16,7 +17,7 @@ namespace emulator {
 // kernel uses fences or atomics: these checks do not know what it orders by them.
 struct Cell {
   uint32_t write_epoch, read_epoch;
-  uint32_t write_pc, read_pc;
+  uint32_t write_site, read_site;
   uint32_t write_time, read_time, far_time;
   uint16_t writer, write_warp_epoch;
   uint16_t reader, read_warp_epoch;
@@ -25,7 +26,7 @@ struct Cell {
   bool has_far_reader;
   bool atomic;
   uint16_t away_reader;  // a reader of another block of the cluster
-  uint32_t away_epoch, away_time, away_pc;
+  uint32_t away_epoch, away_time, away_site;
 };
 
 EMULATOR_STATE Cell* cells = nullptr;  // of the block that runs
@@ -58,7 +59,7 @@ struct Pending {
   unsigned char before[16];
   uint16_t other;
   bool other_wrote;
-  uint32_t other_pc, pc;
+  uint32_t other_site, site;
 };
 EMULATOR_STATE Pending pending;
 
@@ -83,7 +84,7 @@ EMULATOR_OWN void name_place(uintptr_t address, char* text, size_t size) {
 }
 
 EMULATOR_OWN void report_race(uintptr_t address, bool other_wrote, uint16_t other,
-                              uint32_t other_pc, bool wrote, uint32_t pc) {
+                              uint32_t other_site, bool wrote, uint32_t site) {
   char place[200], who[100] = "a thread of another block";
   name_place(address, place, sizeof place);
   if (other != another_block) {
@@ -94,17 +95,17 @@ EMULATOR_OWN void report_race(uintptr_t address, bool other_wrote, uint16_t othe
       snprintf(who + used, sizeof who - static_cast<size_t>(used), " of block (%u,%u,%u)",
                its.index.x, its.index.y, its.index.z);
   }
-  fail("race on %s: %s %s it at {pc:%x} and " EMULATOR_THREAD
-       " %s it at {pc:%x}, with no barrier between",
-       place, who, other_wrote ? "wrote" : "read", other_pc, EMULATOR_WHERE(current),
-       wrote ? "wrote" : "read", pc);
+  fail("race on %s: %s %s it at {site:%u} and " EMULATOR_THREAD
+       " %s it at {site:%u}, with no barrier between",
+       place, who, other_wrote ? "wrote" : "read", other_site, EMULATOR_WHERE(current),
+       wrote ? "wrote" : "read", site);
 }
 
 EMULATOR_OWN void settle_pending() {
   pending.set = false;
   if (memcmp(reinterpret_cast<void*>(pending.address), pending.before, pending.bytes) == 0) return;
-  report_race(pending.address, pending.other_wrote, pending.other, pending.other_pc, true,
-              pending.pc);
+  report_race(pending.address, pending.other_wrote, pending.other, pending.other_site, true,
+              pending.site);
 }
 
 // Called wherever the current thread stops or touches memory again.
@@ -121,13 +122,13 @@ static inline __attribute__((no_sanitize("thread"))) bool unordered(uint16_t oth
 }
 
 EMULATOR_OWN void suspect(uintptr_t address, uint32_t bytes, bool other_wrote,
-                          uint16_t other, uint32_t other_pc, uint32_t pc) {
+                          uint16_t other, uint32_t other_site, uint32_t site) {
   pending.set = true;
   pending.address = address;
   pending.bytes = bytes > 16 ? 16 : bytes;
   memcpy(pending.before, reinterpret_cast<void*>(address), pending.bytes);
   pending.other = other, pending.other_wrote = other_wrote;
-  pending.other_pc = other_pc, pending.pc = pc;
+  pending.other_site = other_site, pending.site = site;
 }
 
 // Tells whether an access was made by an earlier block of this launch, unordered with this one.
@@ -144,43 +145,43 @@ static inline __attribute__((no_sanitize("thread"))) bool recent(uint32_t at, ui
 }
 
 EMULATOR_OWN void note_write(Cell& cell, uintptr_t address, uint32_t bytes, uint16_t own,
-                             uint32_t pc, bool atomic, bool global) {
+                             uint32_t site, bool atomic, bool global) {
   bool clash = !pending.set && !(atomic && cell.atomic);  // with the last write
   if (clash && foreign(cell.write_epoch, global)) {
-    suspect(address, bytes, true, another_block, cell.write_pc, pc);
+    suspect(address, bytes, true, another_block, cell.write_site, site);
   } else if (clash && recent(cell.write_epoch, cell.writer, own, global) &&
              unordered(cell.writer, cell.write_warp_epoch, cell.write_time, own)) {
-    suspect(address, bytes, true, cell.writer, cell.write_pc, pc);
+    suspect(address, bytes, true, cell.writer, cell.write_site, site);
   } else if (pending.set) {
     // One suspected race at a time is enough: it stops the kernel, or was none.
   } else if (foreign(cell.read_epoch, global)) {
-    suspect(address, bytes, false, another_block, cell.read_pc, pc);
+    suspect(address, bytes, false, another_block, cell.read_site, site);
   } else if (block_count > 1 && recent(cell.away_epoch, cell.away_reader, own, global) &&
              unordered(cell.away_reader, 0xFFFF, cell.away_time, own)) {
-    suspect(address, bytes, false, cell.away_reader, cell.away_pc, pc);
+    suspect(address, bytes, false, cell.away_reader, cell.away_site, site);
   } else if (recent(cell.read_epoch, cell.reader, own, global)) {
     bool other_lane = cell.lane_reader != cell.reader && cell.reader / 32 == own / 32 &&
                       cell.read_warp_epoch == warp_epochs[own / 32];
     if (cell.has_far_reader && cell.far_reader / 32 != own / 32 &&
         unordered(cell.far_reader, 0, cell.far_time, own))
-      suspect(address, bytes, false, cell.far_reader, cell.read_pc, pc);
+      suspect(address, bytes, false, cell.far_reader, cell.read_site, site);
     else if (other_lane || unordered(cell.reader, cell.read_warp_epoch, cell.read_time, own))
       suspect(address, bytes, false, cell.reader != own ? cell.reader : cell.lane_reader,
-              cell.read_pc, pc);
+              cell.read_site, site);
   }
-  cell.write_epoch = epoch, cell.writer = own, cell.write_pc = pc, cell.atomic = atomic;
+  cell.write_epoch = epoch, cell.writer = own, cell.write_site = site, cell.atomic = atomic;
   cell.write_warp_epoch = warp_epochs[own / 32], cell.write_time = clocks[own / 32].of[own / 32];
 }
 
-EMULATOR_OWN void note_read(Cell& cell, uintptr_t address, uint16_t own, uint32_t pc, bool global,
+EMULATOR_OWN void note_read(Cell& cell, uintptr_t address, uint16_t own, uint32_t site, bool global,
                             bool away) {
   if (foreign(cell.write_epoch, global))
-    report_race(address, true, another_block, cell.write_pc, false, pc);
+    report_race(address, true, another_block, cell.write_site, false, site);
   if (recent(cell.write_epoch, cell.writer, own, global) &&
       unordered(cell.writer, cell.write_warp_epoch, cell.write_time, own))
-    report_race(address, true, cell.writer, cell.write_pc, false, pc);
+    report_race(address, true, cell.writer, cell.write_site, false, site);
   if (away) {
-    cell.away_reader = own, cell.away_epoch = epoch, cell.away_pc = pc;
+    cell.away_reader = own, cell.away_epoch = epoch, cell.away_site = site;
     cell.away_time = clocks[own / 32].of[own / 32];
     return;
   }
@@ -193,18 +194,18 @@ EMULATOR_OWN void note_read(Cell& cell, uintptr_t address, uint16_t own, uint32_
   } else if (cell.read_warp_epoch != warp_epoch || cell.reader != own) {
     cell.lane_reader = cell.read_warp_epoch != warp_epoch ? own : cell.reader;
   }
-  cell.reader = own, cell.read_warp_epoch = warp_epoch, cell.read_pc = pc;
+  cell.reader = own, cell.read_warp_epoch = warp_epoch, cell.read_site = site;
   cell.read_time = clocks[own / 32].of[own / 32];
 }
 
 EMULATOR_OWN void note_cells(Cell* first, size_t count, uintptr_t address, uint32_t bytes,
-                             Access access, uint32_t pc, bool global, bool away) {
+                             Access access, uint32_t site, bool global, bool away) {
   uint16_t own = static_cast<uint16_t>(current - threads);
   for (size_t i = 0; i < count; ++i) {
     if (access == Access::read)
-      note_read(first[i], address, own, pc, global, away);
+      note_read(first[i], address, own, site, global, away);
     else
-      note_write(first[i], address, bytes, own, pc, access == Access::atomic, global);
+      note_write(first[i], address, bytes, own, site, access == Access::atomic, global);
   }
 }
 
@@ -247,7 +248,7 @@ EMULATOR_OWN void drop_cells() {
 
 // `address` is where the object is while its block runs.
 EMULATOR_OWN void note_shared(const Block& block, uintptr_t address, uint32_t bytes, Access access,
-                              uint32_t pc) {
+                              uint32_t site) {
   if (granule_shift && (bytes & 3)) {
     granule_shift = 0;  // start again with one cell a byte
     memset(static_cast<void*>(blocks[0].cells), 0,
@@ -256,8 +257,8 @@ EMULATOR_OWN void note_shared(const Block& block, uintptr_t address, uint32_t by
   bool dynamic = address >= dynamic_begin && address < dynamic_end;
   uintptr_t end = dynamic ? dynamic_end : static_end;
   if (address + bytes > end)
-    fail(EMULATOR_THREAD " accesses %u bytes past the end of shared memory at {pc:%x}",
-         EMULATOR_WHERE(current), static_cast<unsigned>(address + bytes - end), pc);
+    fail(EMULATOR_THREAD " accesses %u bytes past the end of shared memory at {site:%u}",
+         EMULATOR_WHERE(current), static_cast<unsigned>(address + bytes - end), site);
   // Offsets count from multiples of 16, so that a float is one granule.
   uintptr_t low = static_begin & ~uintptr_t{15};
   size_t offset = dynamic ? address - dynamic_begin + (static_end - low + 15 & ~size_t{15})
@@ -267,12 +268,12 @@ EMULATOR_OWN void note_shared(const Block& block, uintptr_t address, uint32_t by
   if (away)
     address = reinterpret_cast<uintptr_t>(
         of_rank(reinterpret_cast<void*>(address), static_cast<uint32_t>(&block - blocks)));
-  note_cells((away ? block.cells : cells) + first, last - first + 1, address, bytes, access, pc,
+  note_cells((away ? block.cells : cells) + first, last - first + 1, address, bytes, access, site,
              false, away);
 }
 
 [[noreturn]] EMULATOR_OWN void out_of_bounds(uintptr_t address, uint32_t bytes,
-                                             const char* verb, uint32_t pc) {
+                                             const char* verb, uint32_t site) {
   const Range* nearest = nullptr;
   uintptr_t best = 1 << 20;
   for (int i = 0; i < range_count; ++i) {
@@ -280,27 +281,22 @@ EMULATOR_OWN void note_shared(const Block& block, uintptr_t address, uint32_t by
     if (gap < best) best = gap, nearest = &ranges[i];
   }
   if (!nearest)
-    fail(EMULATOR_THREAD " %s %u bytes at {pc:%x} that belong to no argument",
-         EMULATOR_WHERE(current), verb, bytes, pc);
-  fail(EMULATOR_THREAD " %s %u bytes out of bounds at {pc:%x}: byte %ld of argument '%s', which "
+    fail(EMULATOR_THREAD " %s %u bytes at {site:%u} that belong to no argument",
+         EMULATOR_WHERE(current), verb, bytes, site);
+  fail(EMULATOR_THREAD " %s %u bytes out of bounds at {site:%u}: byte %ld of argument '%s', which "
        "has %lu bytes",
-       EMULATOR_WHERE(current), verb, bytes, pc, static_cast<long>(address - nearest->begin),
+       EMULATOR_WHERE(current), verb, bytes, site, static_cast<long>(address - nearest->begin),
        nearest->name, static_cast<unsigned long>(nearest->end - nearest->begin));
 }
 
-EMULATOR_OWN void check(uintptr_t address, uint32_t bytes, Access access, uintptr_t caller,
-                        bool natural = true) {
-  if (!current || !options.checked) return;
-  settle();
-  uint32_t pc = static_cast<uint32_t>(caller - library_base);
-  if (is_own(address)) return note_shared(*active, address, bytes, access, pc);
-  uintptr_t stack = reinterpret_cast<uintptr_t>(stacks);
-  if (address - stack < all_stack_bytes) return;
+EMULATOR_OWN void check_at(uintptr_t address, uint32_t bytes, Access access, uint32_t site,
+                           bool natural) {
+  if (is_own(address)) return note_shared(*active, address, bytes, access, site);
   if (block_count > 1) {
     const Place place = place_of(address);
     if (place.block) {
-      check_lives(*place.block, pc);
-      return note_shared(*place.block, place.address, bytes, access, pc);
+      check_lives(*place.block, site);
+      return note_shared(*place.block, place.address, bytes, access, site);
     }
   }
   for (int i = 0; i < range_count; ++i) {
@@ -308,91 +304,40 @@ EMULATOR_OWN void check(uintptr_t address, uint32_t bytes, Access access, uintpt
     if (address < range.begin || address >= range.end) continue;
     if (address + bytes > range.end) break;
     if (access != Access::read && !range.written)
-      fail(EMULATOR_THREAD " writes argument '%s' at {pc:%x}, which is an input",
-           EMULATOR_WHERE(current), range.name, pc);
+      fail(EMULATOR_THREAD " writes argument '%s' at {site:%u}, which is an input",
+           EMULATOR_WHERE(current), range.name, site);
     if (natural && (address & (bytes - 1)))
-      fail(EMULATOR_THREAD " accesses %u bytes of argument '%s' at {pc:%x} at byte %lu, which is "
+      fail(EMULATOR_THREAD " accesses %u bytes of argument '%s' at {site:%u} at byte %lu, which is "
            "not aligned",
-           EMULATOR_WHERE(current), bytes, range.name, pc,
+           EMULATOR_WHERE(current), bytes, range.name, site,
            static_cast<unsigned long>(address - range.begin));
     if (access == Access::atomic) fenced = true;
     if (range.cells) {
       size_t offset = address - range.begin;
       size_t first = offset / range.item_bytes, last = (offset + bytes - 1) / range.item_bytes;
-      note_cells(range.cells + first, last - first + 1, address, bytes, access, pc, true, false);
+      note_cells(range.cells + first, last - first + 1, address, bytes, access, site, true, false);
     }
     return;
   }
   if (address - dynamic_begin < most_dynamic_shared)
-    fail(EMULATOR_THREAD " %s byte %lu of dynamic shared memory at {pc:%x}; the launch has %lu "
+    fail(EMULATOR_THREAD " %s byte %lu of dynamic shared memory at {site:%u}; the launch has %lu "
          "bytes (shared_bytes=)",
          EMULATOR_WHERE(current), access == Access::read ? "reads" : "writes",
-         static_cast<unsigned long>(address - dynamic_begin), pc,
+         static_cast<unsigned long>(address - dynamic_begin), site,
          static_cast<unsigned long>(dynamic_end - dynamic_begin));
-  if (address >= library_begin && address < library_end) return;
-  out_of_bounds(address, bytes, access == Access::read ? "reads" : "writes", pc);
+  out_of_bounds(address, bytes, access == Access::read ? "reads" : "writes", site);
 }
 
-// What the compiler passes to checks of alignment (-fsanitize=alignment).
-struct Misaligned {
-  const char* file;
-  uint32_t line, column;
-  const struct {
-    uint16_t kind, info;
-    char name[1];  // in quotes
-  }* type;
-  unsigned char log_alignment, access;
-};
-
-// Local memory is exempt: nvcc keeps a small array that is loaded as one vector in registers.
-EMULATOR_OWN void misaligned(const Misaligned* what, uintptr_t address, uintptr_t caller) {
-  if (!current || !options.checked) return;
+EMULATOR_OWN void check(uintptr_t address, uint32_t bytes, Access access, uintptr_t caller,
+                        bool natural = true) {
+  if (!in_kernel() || !options.checked) return;
+  settle();
   if (address - reinterpret_cast<uintptr_t>(stacks) < all_stack_bytes) return;
-  char place[200];
-  name_place(address, place, sizeof place);
-  fail(EMULATOR_THREAD " accesses %s of type %s at {pc:%x}, which is not aligned to %u bytes",
-       EMULATOR_WHERE(current), place, what->type->name,
-       static_cast<uint32_t>(caller - library_base), 1u << what->log_alignment);
+  // Variables of the module, and those of the emulator.
+  if (address - library_begin < library_end - library_begin &&
+      address - dynamic_begin >= most_dynamic_shared)
+    return;
+  check_at(address, bytes, access, site_of(caller), natural);
 }
 
 }  // namespace emulator
-
-#define EMULATOR_HOOK(name, bytes, access, natural)                                             \
-  extern "C" EMULATOR_CALLED void __tsan_##name(void* p) {                                    \
-    emulator::check(reinterpret_cast<uintptr_t>(p), bytes, emulator::Access::access,            \
-                    reinterpret_cast<uintptr_t>(__builtin_return_address(0)), natural);         \
-  }
-#define EMULATOR_HOOKS(bytes)                          \
-  EMULATOR_HOOK(read##bytes, bytes, read, true)        \
-  EMULATOR_HOOK(write##bytes, bytes, write, true)      \
-  EMULATOR_HOOK(unaligned_read##bytes, bytes, read, false) \
-  EMULATOR_HOOK(unaligned_write##bytes, bytes, write, false)
-EMULATOR_HOOKS(1)
-EMULATOR_HOOKS(2)
-EMULATOR_HOOKS(4)
-EMULATOR_HOOKS(8)
-EMULATOR_HOOKS(16)
-#undef EMULATOR_HOOKS
-#undef EMULATOR_HOOK
-
-#define EMULATOR_RANGE_HOOK(name, access)                                                        \
-  extern "C" EMULATOR_CALLED void __tsan_##name(void* p, size_t n) {                           \
-    if (n)                                                                                       \
-      emulator::check(reinterpret_cast<uintptr_t>(p), static_cast<uint32_t>(n),                  \
-                      emulator::Access::access,                                                  \
-                      reinterpret_cast<uintptr_t>(__builtin_return_address(0)), false);          \
-  }
-EMULATOR_RANGE_HOOK(read_range, read)
-EMULATOR_RANGE_HOOK(write_range, write)
-#undef EMULATOR_RANGE_HOOK
-
-extern "C" {
-EMULATOR_CALLED void __ubsan_handle_type_mismatch_v1(void* what, void* address) {
-  emulator::misaligned(static_cast<emulator::Misaligned*>(what),
-                       reinterpret_cast<uintptr_t>(address),
-                       reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
-}
-EMULATOR_CALLED void __tsan_init() {}
-EMULATOR_CALLED void __tsan_func_entry(void*) {}
-EMULATOR_CALLED void __tsan_func_exit(void*) {}
-}

@@ -5,32 +5,53 @@
 
 namespace emulator {
 
-// Writes `file:line` of an address of this library by binutils' addr2line, or nothing.
-EMULATOR_OWN int write_line(char* text, size_t size, unsigned long address) {
-  char command[4200];
-  snprintf(command, sizeof command, "addr2line -s -e '%s' 0x%lx 2>/dev/null", library_path,
-           address);
-  FILE* tool = popen(command, "r");
-  char line[160] = "";
-  if (tool) {
-    if (!fgets(line, sizeof line, tool)) line[0] = 0;
-    pclose(tool);
+// Tells whether a function is a constructor or an assignment that copies: `_ZN4ItemC2ERKS_`. Those
+// that the compiler makes have the line of their struct.
+EMULATOR_OWN bool copies_struct(const char* function) {
+  for (const char* at = function; *at; ++at) {
+    const bool constructs = at[0] == 'C' && at[1] >= '1' && at[1] <= '4' && at[2] == 'E';
+    if (!constructs && strncmp(at, "aSE", 3)) continue;
+    const size_t reference = !strncmp(at + 3, "RK", 2) ? 5 : at[3] == 'O' ? 4 : 0;
+    if (!reference || at[reference] != 'S') continue;
+    const char* const end = strchr(at + reference, '_');
+    if (end && (end[1] == '\n' || !end[1])) return true;
   }
-  line[strcspn(line, " \n")] = 0;
-  if (!line[0] || line[0] == '?') return snprintf(text, size, "address 0x%lx", address);
-  return snprintf(text, size, "%s", line);
+  return false;
 }
 
-// The message with a source line in place of each {pc:address}.
+// Writes `file:line` of the first place of a site that is the kernel's own, by binutils' addr2line.
+EMULATOR_OWN int write_line(char* text, size_t size, const Site& site) {
+  char command[4400];
+  int used = snprintf(command, sizeof command, "addr2line -f -i -e '%s' 0x%x", library_path, site.pc - 1);
+  for (const uint32_t each : site.callers)
+    if (each) used += snprintf(command + used, sizeof command - static_cast<size_t>(used), " 0x%x", each - 1);
+  snprintf(command + used, sizeof command - static_cast<size_t>(used), " 2>/dev/null");
+  FILE* const tool = popen(command, "r");
+  char function[1000], line[4200], first[160] = "";
+  bool found = false;
+  while (tool && fgets(function, sizeof function, tool) && fgets(line, sizeof line, tool)) {
+    if (found) continue;
+    line[strcspn(line, " \n")] = 0;
+    const char* const name = strrchr(line, '/') ? strrchr(line, '/') + 1 : line;
+    if (*name == '?') continue;
+    found = !strstr(line, "/emulator/include/") && !copies_struct(function);
+    if (found || !first[0]) snprintf(first, sizeof first, "%s", name);
+  }
+  if (tool) pclose(tool);
+  if (!first[0]) return snprintf(text, size, "address 0x%x", site.pc);
+  return snprintf(text, size, "%s", first);
+}
+
+// The message with a source line in place of each {site:number}.
 EMULATOR_OWN const char* message_with_lines() {
   static char text[sizeof message + 512];
   size_t used = 0;
   for (const char* at = message; *at && used + 256 < sizeof text;) {
-    unsigned long address;
+    uint32_t site;
     int length = 0;
-    if (*at == '{' && sscanf(at, "{pc:%lx}%n", &address, &length) == 1 && length) {
-      // The address is a return address, which may belong to the next line already.
-      used += static_cast<size_t>(write_line(text + used, 200, address - 1));
+    if (*at == '{' && sscanf(at, "{site:%u}%n", &site, &length) == 1 && length) {
+      // Addresses are return addresses, which may belong to the next line already.
+      used += static_cast<size_t>(write_line(text + used, 200, sites[site % most_sites]));
       at += length;
     } else {
       text[used++] = *at++;

@@ -73,8 +73,7 @@ EMULATOR_OWN void mbarrier_init(void* at, int arrivals, Line line = Line::caller
 EMULATOR_OWN Phases& mbarrier_at(const void* at) {
   const Place place = place_of(reinterpret_cast<uintptr_t>(at));
   if (place.block && place.block != active)
-    check_lives(*place.block, static_cast<uint32_t>(
-        reinterpret_cast<uintptr_t>(__builtin_return_address(0)) - library_base));
+    check_lives(*place.block, site_of(reinterpret_cast<uintptr_t>(__builtin_return_address(0))));
   const Mbarrier& own = *static_cast<const Mbarrier*>(at);
   if (own.mark != mbarrier_mark || own.number >= static_cast<uint32_t>(mbarrier_count) ||
       !is_at(mbarriers[own.number], place))

@@ -82,7 +82,7 @@ struct EMULATOR_HIDDEN PtxRun {
   int operand_count;
   uint64_t variables[most_variables];
   Line line;
-  uintptr_t caller;
+  uint32_t site;
 
   EMULATOR_QUIET uint64_t value(int i) const {
     const PtxWord& word = now->words[i];
@@ -114,10 +114,12 @@ struct EMULATOR_HIDDEN PtxRun {
   EMULATOR_QUIET int count_of(int group) const { return begin_of(group + 1) - begin_of(group); }
   // A checked access to `bytes` at an address, of each 16 apart.
   EMULATOR_QUIET void touch(const void* at, uint32_t bytes, Access access) const {
+    if (!options.checked) return;
     const uintptr_t first = reinterpret_cast<uintptr_t>(at);
     for (uintptr_t place = first; place < first + bytes; place += 16) {
       const uintptr_t left = first + bytes - place;
-      check(place, static_cast<uint32_t>(left < 16 ? left : 16), access, caller, false);
+      settle();
+      check_at(place, static_cast<uint32_t>(left < 16 ? left : 16), access, site, false);
     }
   }
 };
@@ -253,7 +255,8 @@ struct EMULATOR_HIDDEN PtxParser {
     const size_t bytes = sizeof(PtxInstruction) * static_cast<size_t>(program->count + 1);
     program->instructions = static_cast<PtxInstruction*>(realloc(program->instructions, bytes));
     PtxInstruction& one = program->instructions[program->count++];
-    return one = {};
+    memset(static_cast<void*>(&one), 0, sizeof one);
+    return one;
   }
 
   EMULATOR_QUIET void instruction(PtxInstruction& one) {
@@ -322,7 +325,7 @@ EMULATOR_OWN void ptx(const char* text, std::initializer_list<Operand> outputs =
   for (const Operand& each : outputs) operands[count++] = each;
   for (const Operand& each : inputs) operands[count++] = each;
   PtxRun run = {&program, nullptr, operands, count, {}, line,
-                reinterpret_cast<uintptr_t>(__builtin_return_address(0))};
+                site_of(reinterpret_cast<uintptr_t>(__builtin_return_address(0)))};
   for (int i = 0; i < program.count; ++i) {
     run.now = program.instructions + i;
     if (!run.now->perform)

@@ -85,7 +85,7 @@ EMULATOR_OWN void ptx_copy(PtxRun& run) {
     fail(EMULATOR_THREAD " copies %u of %u bytes " EMULATOR_PTX_AT ", which `%s` cannot",
          EMULATOR_WHERE(current), taken, bytes, EMULATOR_PTX_LINE(run), run.now->name);
   issue_copy_at(generic_address(run.word(0)), reinterpret_cast<const void*>(run.value(1)), bytes,
-                bytes - taken, run.caller);
+                bytes - taken, run.site);
 }
 EMULATOR_OWN void ptx_copy_commit(PtxRun&) { ++current->copy_group; }
 EMULATOR_OWN void ptx_copy_wait(PtxRun& run) { wait_copies(run.word(0)); }

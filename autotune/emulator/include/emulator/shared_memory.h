@@ -70,11 +70,11 @@ EMULATOR_OWN uint32_t map_rank(uint32_t address, uint32_t rank) {
 
 // Another block may use shared memory of one that has begun, as a barrier of the cluster tells, and
 // that has not ended.
-EMULATOR_OWN void check_lives(const Block& block, uint32_t pc) {
+EMULATOR_OWN void check_lives(const Block& block, uint32_t site) {
   if (block.started && block.done < thread_count) return;
-  fail(EMULATOR_THREAD " accesses shared memory of block (%u,%u,%u) of its cluster at {pc:%x}, which "
+  fail(EMULATOR_THREAD " accesses shared memory of block (%u,%u,%u) of its cluster at {site:%u}, which "
        "%s",
-       EMULATOR_WHERE(current), block.index.x, block.index.y, block.index.z, pc,
+       EMULATOR_WHERE(current), block.index.x, block.index.y, block.index.z, site,
        block.started ? "has exited" : "may not have started: a barrier of the cluster is missing");
 }
 

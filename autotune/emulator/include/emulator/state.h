@@ -24,7 +24,7 @@ struct Copy {  // one asynchronous copy that was issued and not yet waited for
   const void* from;
   uint32_t bytes, zeros;
   uint32_t group;
-  uint32_t pc;
+  uint32_t site;
 };
 constexpr int most_copies = 256;
 
@@ -38,6 +38,8 @@ struct Queue {
   Deferred *first, *last;
   uint32_t group;  // groups committed so far
 };
+
+constexpr int most_calls = 64;
 
 struct Thread {
   void* stack_pointer;
@@ -60,6 +62,7 @@ struct Thread {
   Queue products, stores;  // wgmma, and copies of boxes to global memory
   bool arrived;             // at the barrier of the cluster, in `cluster_phase`, and has not waited
   uint32_t cluster_phase;
+  uint32_t call_count, calls[most_calls];  // functions that it is in: where each was called
 };
 
 struct Cell;

@@ -1,0 +1,74 @@
+// What the compiler has the kernel call before each access, and where functions begin and end.
+#pragma once
+
+#include "checks.h"
+
+namespace emulator {
+
+// What the compiler passes to checks of alignment (-fsanitize=alignment).
+struct Misaligned {
+  const char* file;
+  uint32_t line, column;
+  const struct {
+    uint16_t kind, info;
+    char name[1];  // in quotes
+  }* type;
+  unsigned char log_alignment, access;
+};
+
+// Local memory is exempt: nvcc keeps a small array that is loaded as one vector in registers.
+EMULATOR_OWN void misaligned(const Misaligned* what, uintptr_t address, uintptr_t caller) {
+  if (!in_kernel() || !options.checked) return;
+  if (address - reinterpret_cast<uintptr_t>(stacks) < all_stack_bytes) return;
+  char place[200];
+  name_place(address, place, sizeof place);
+  fail(EMULATOR_THREAD " accesses %s of type %s at {site:%u}, which is not aligned to %u bytes",
+       EMULATOR_WHERE(current), place, what->type->name,
+       site_of(caller), 1u << what->log_alignment);
+}
+
+}  // namespace emulator
+
+#define EMULATOR_HOOK(name, bytes, access, natural)                                             \
+  extern "C" EMULATOR_CALLED void __tsan_##name(void* p) {                                    \
+    emulator::check(reinterpret_cast<uintptr_t>(p), bytes, emulator::Access::access,            \
+                    reinterpret_cast<uintptr_t>(__builtin_return_address(0)), natural);         \
+  }
+#define EMULATOR_HOOKS(bytes)                          \
+  EMULATOR_HOOK(read##bytes, bytes, read, true)        \
+  EMULATOR_HOOK(write##bytes, bytes, write, true)      \
+  EMULATOR_HOOK(unaligned_read##bytes, bytes, read, false) \
+  EMULATOR_HOOK(unaligned_write##bytes, bytes, write, false)
+EMULATOR_HOOKS(1)
+EMULATOR_HOOKS(2)
+EMULATOR_HOOKS(4)
+EMULATOR_HOOKS(8)
+EMULATOR_HOOKS(16)
+#undef EMULATOR_HOOKS
+#undef EMULATOR_HOOK
+
+#define EMULATOR_RANGE_HOOK(name, access)                                                        \
+  extern "C" EMULATOR_CALLED void __tsan_##name(void* p, size_t n) {                           \
+    if (n)                                                                                       \
+      emulator::check(reinterpret_cast<uintptr_t>(p), static_cast<uint32_t>(n),                  \
+                      emulator::Access::access,                                                  \
+                      reinterpret_cast<uintptr_t>(__builtin_return_address(0)), false);          \
+  }
+EMULATOR_RANGE_HOOK(read_range, read)
+EMULATOR_RANGE_HOOK(write_range, write)
+#undef EMULATOR_RANGE_HOOK
+
+extern "C" {
+EMULATOR_CALLED void __ubsan_handle_type_mismatch_v1(void* what, void* address) {
+  emulator::misaligned(static_cast<emulator::Misaligned*>(what),
+                       reinterpret_cast<uintptr_t>(address),
+                       reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
+}
+EMULATOR_CALLED void __tsan_init() {}
+EMULATOR_CALLED void __tsan_func_entry(void* caller) {
+  if (emulator::in_kernel()) emulator::enter_function(reinterpret_cast<uintptr_t>(caller));
+}
+EMULATOR_CALLED void __tsan_func_exit(void*) {
+  if (emulator::in_kernel()) --emulator::current->call_count;
+}
+}
