@@ -291,7 +291,7 @@ def test_a_result_that_depends_on_the_order_of_threads_is_reported():
         run(body, threads=32, orders=(0, 1))
 
 
-def test_an_asynchronous_copy_that_nobody_waits_for_has_not_arrived():
+def test_what_a_copy_writes_is_not_read_before_it_is_waited_for():
     body = """  __shared__ __align__(16) float s[64];
   __pipeline_memcpy_async(s + t, a + t, 4);
   __pipeline_commit();
@@ -301,7 +301,10 @@ def test_an_asynchronous_copy_that_nobody_waits_for_has_not_arrived():
     prelude = "#include <cuda_pipeline.h>"
     waited = run(body.format("  __pipeline_wait_prior(0);"), prelude=prelude, orders=(0, 1))
     np.testing.assert_array_equal(waited, np.arange(64)[::-1])
-    assert np.isnan(run(body.format("  __pipeline_wait_prior(1);"), prelude=prelude)).all()
+    message = "reads .* at entry.cu:9, while the asynchronous copy at entry.cu:5 that writes it"
+    for order in (0, 1):
+        with pytest.raises(DeviceError, match=message):
+            run(body.format("  __pipeline_wait_prior(1);"), prelude=prelude, orders=(order,))
 
 
 def test_a_copy_into_what_others_still_read_is_a_race():

@@ -24,6 +24,7 @@
 #include "emulator/state.h"
 #include "emulator/shared_memory.h"
 #include "emulator/sites.h"
+#include "emulator/flights.h"
 #include "emulator/checks.h"
 #include "emulator/hooks.h"
 #include "emulator/atomics.h"

@@ -1,20 +1,21 @@
 // Asynchronous copies from global to shared memory. In the forward order a copy is made as late as
-// possible, when its group is waited for; in other orders as early as possible. A kernel that does
-// not wait, or that overwrites a buffer which is still read, thus computes wrong results.
+// possible, when its group is waited for; in other orders as early as possible.
 #pragma once
 
 #include "checks.h"
 
 namespace emulator {
 
-EMULATOR_OWN void make_copy(const Copy& copy) {
-  const bool checked = options.checked;
+// Makes a copy that has `ended` for who issued it, or has to be made before.
+EMULATOR_OWN void make_copy(const Copy& copy, bool ended) {
+  const uint32_t taken = copy.bytes - copy.zeros;
   settle();
-  if (checked) check_at(reinterpret_cast<uintptr_t>(copy.to), copy.bytes, Access::write, copy.site, true);
-  uint32_t taken = copy.bytes - copy.zeros;
-  settle();
-  if (taken && checked)
-    check_at(reinterpret_cast<uintptr_t>(copy.from), taken, Access::read, copy.site, false);
+  if (options.checked) {
+    if (taken)
+      check_at(reinterpret_cast<uintptr_t>(copy.from), taken, Access::read, copy.site, false);
+    // Last, as what it suspects is looked at when the memory is touched again.
+    if (ended) check_at(reinterpret_cast<uintptr_t>(copy.to), copy.bytes, Access::write, copy.site, true);
+  }
   memcpy(copy.to, copy.from, taken);
   memset(static_cast<char*>(copy.to) + taken, 0, copy.zeros);
 }
@@ -31,16 +32,16 @@ EMULATOR_OWN void issue_copy_at(void* to, const void* from, size_t bytes, size_t
     fail(EMULATOR_THREAD " copies %lu bytes asynchronously at {site:%u} from or to an address that "
          "is not aligned to them",
          EMULATOR_WHERE(current), static_cast<unsigned long>(bytes), copy.site);
-  if (options.order) {
-    make_copy(copy);
-    return;
-  }
-  // The device may write from here on, so reads from now on are races.
+  if (options.order) make_copy(copy, true);
+  // The device may write from here on until it is waited for.
   settle();
-  if (options.checked) check_at(reinterpret_cast<uintptr_t>(to), copy.bytes, Access::write, site, true);
+  if (options.checked)
+    check_at(reinterpret_cast<uintptr_t>(to), copy.bytes, Access::write, site, true,
+             own_flight(Engine::copy, t.copy_group, site));
+  if (options.order) return;
   if (!t.copies) t.copies = static_cast<Copy*>(malloc(most_copies * sizeof(Copy)));
   if (t.copy_count == most_copies) {  // as if the device had completed the oldest
-    make_copy(t.copies[0]);
+    make_copy(t.copies[0], false);
     memmove(t.copies, t.copies + 1, --t.copy_count * sizeof(Copy));
   }
   memcpy(t.copies + t.copy_count++, &copy, sizeof copy);
@@ -53,10 +54,11 @@ EMULATOR_OWN void issue_copy(void* to, const void* from, size_t bytes, size_t ze
 
 EMULATOR_OWN void wait_copies(uint32_t still_pending) {
   Thread& t = *current;
+  if (t.copies_waited + still_pending < t.copy_group) t.copies_waited = t.copy_group - still_pending;
   int kept = 0;
   for (int i = 0; i < t.copy_count; ++i) {
     if (t.copies[i].group + still_pending < t.copy_group)
-      make_copy(t.copies[i]);
+      make_copy(t.copies[i], true);
     else
       memmove(t.copies + kept++, t.copies + i, sizeof(Copy));
   }

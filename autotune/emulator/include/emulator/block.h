@@ -23,7 +23,7 @@ EMULATOR_OWN void thread_body() {
   enter_kernel();
   settle();
   drop_copies();
-  end_deferred(*current, true);
+  drop_sums(*current, true);
   settle();
   current->state = State::done;
   ++active->done;
@@ -95,15 +95,15 @@ EMULATOR_OWN void begin_cluster() {
     threads[i].stack_pointer = nullptr;
     threads[i].state = i % block_stride < thread_count ? State::ready : State::done;
     threads[i].copy_count = 0;
-    threads[i].copy_group = 0;
     threads[i].arrived = false;
     threads[i].call_count = 0;
-    end_deferred(threads[i], false);
+    drop_sums(threads[i], false);
   }
+  end_flights();
   for (int i = 0; i < block_count; ++i) blocks[i].waiting = blocks[i].done = 0, blocks[i].started = false;
   live_threads = thread_count * block_count;
   for (Phases& each : named_barriers) each.missing = each.arrivals = 0;
-  cluster_phases = {{}, nullptr, 0, live_threads, live_threads, 0, 0, {}, {}};
+  cluster_phases = {{}, nullptr, 0, live_threads, live_threads, 0, 0, {}, {}, 0};
   active = blocks;
   free_all_stacks();
   shuffle_turns();

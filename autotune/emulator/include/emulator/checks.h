@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "shared_memory.h"
-#include "sites.h"
+#include "flights.h"
 
 namespace emulator {
 
@@ -27,6 +27,7 @@ struct Cell {
   bool atomic;
   uint16_t away_reader;  // a reader of another block of the cluster
   uint32_t away_epoch, away_time, away_site;
+  Flight flight;  // the last that accessed it
 };
 
 EMULATOR_STATE Cell* cells = nullptr;  // of the block that runs
@@ -99,6 +100,23 @@ EMULATOR_OWN void report_race(uintptr_t address, bool other_wrote, uint16_t othe
        " %s it at {site:%u}, with no barrier between",
        place, who, other_wrote ? "wrote" : "read", other_site, EMULATOR_WHERE(current),
        wrote ? "wrote" : "read", site);
+}
+
+[[noreturn]] EMULATOR_OWN void report_flight(uintptr_t address, const Flight& flight, Access access,
+                                             uint32_t site) {
+  char place[200];
+  name_place(address, place, sizeof place);
+  const bool reads = flight.engine == Engine::product || flight.engine == Engine::store;
+  fail(EMULATOR_THREAD " %s %s at {site:%u}, while the %s at {site:%u} that %s it has not been waited for",
+       EMULATOR_WHERE(current), access == Access::read ? "reads" : "writes", place, site,
+       name_of(flight.engine), flight.site, reads ? "reads" : "writes");
+}
+
+// Tells whether an access has to wait for what the hardware does with that memory.
+static inline __attribute__((no_sanitize("thread"))) bool too_early(const Flight& flight, Access access) {
+  if (__builtin_expect(flight.engine == Engine::none, 1)) return false;
+  const bool reads = flight.engine == Engine::product || flight.engine == Engine::store;
+  return !(reads && access == Access::read) && in_flight(flight);
 }
 
 EMULATOR_OWN void settle_pending() {
@@ -199,9 +217,12 @@ EMULATOR_OWN void note_read(Cell& cell, uintptr_t address, uint16_t own, uint32_
 }
 
 EMULATOR_OWN void note_cells(Cell* first, size_t count, uintptr_t address, uint32_t bytes,
-                             Access access, uint32_t site, bool global, bool away) {
+                             Access access, uint32_t site, bool global, bool away,
+                             const Flight& flight) {
   uint16_t own = static_cast<uint16_t>(current - threads);
   for (size_t i = 0; i < count; ++i) {
+    if (too_early(first[i].flight, access)) report_flight(address, first[i].flight, access, site);
+    if (flight.engine != Engine::none) memcpy(&first[i].flight, &flight, sizeof flight);
     if (access == Access::read)
       note_read(first[i], address, own, site, global, away);
     else
@@ -248,7 +269,7 @@ EMULATOR_OWN void drop_cells() {
 
 // `address` is where the object is while its block runs.
 EMULATOR_OWN void note_shared(const Block& block, uintptr_t address, uint32_t bytes, Access access,
-                              uint32_t site) {
+                              uint32_t site, const Flight& flight) {
   if (granule_shift && (bytes & 3)) {
     granule_shift = 0;  // start again with one cell a byte
     memset(static_cast<void*>(blocks[0].cells), 0,
@@ -269,7 +290,7 @@ EMULATOR_OWN void note_shared(const Block& block, uintptr_t address, uint32_t by
     address = reinterpret_cast<uintptr_t>(
         of_rank(reinterpret_cast<void*>(address), static_cast<uint32_t>(&block - blocks)));
   note_cells((away ? block.cells : cells) + first, last - first + 1, address, bytes, access, site,
-             false, away);
+             false, away, flight);
 }
 
 [[noreturn]] EMULATOR_OWN void out_of_bounds(uintptr_t address, uint32_t bytes,
@@ -289,14 +310,16 @@ EMULATOR_OWN void note_shared(const Block& block, uintptr_t address, uint32_t by
        nearest->name, static_cast<unsigned long>(nearest->end - nearest->begin));
 }
 
+constexpr Flight no_flight = {Engine::none, 0, 0, 0};
+
 EMULATOR_OWN void check_at(uintptr_t address, uint32_t bytes, Access access, uint32_t site,
-                           bool natural) {
-  if (is_own(address)) return note_shared(*active, address, bytes, access, site);
+                           bool natural, const Flight& flight = no_flight) {
+  if (is_own(address)) return note_shared(*active, address, bytes, access, site, flight);
   if (block_count > 1) {
     const Place place = place_of(address);
     if (place.block) {
       check_lives(*place.block, site);
-      return note_shared(*place.block, place.address, bytes, access, site);
+      return note_shared(*place.block, place.address, bytes, access, site, flight);
     }
   }
   for (int i = 0; i < range_count; ++i) {
@@ -315,7 +338,8 @@ EMULATOR_OWN void check_at(uintptr_t address, uint32_t bytes, Access access, uin
     if (range.cells) {
       size_t offset = address - range.begin;
       size_t first = offset / range.item_bytes, last = (offset + bytes - 1) / range.item_bytes;
-      note_cells(range.cells + first, last - first + 1, address, bytes, access, site, true, false);
+      note_cells(range.cells + first, last - first + 1, address, bytes, access, site, true, false,
+                 no_flight);
     }
     return;
   }

@@ -5,8 +5,8 @@
 
 namespace emulator {
 
-// Ends what a thread that exits has issued, if `complete`, and forgets it; see ptx.h.
-EMULATOR_OWN void end_deferred(Thread& t, bool complete);
+// Forgets the products that a thread has issued; one that exits must have waited for them.
+EMULATOR_OWN void drop_sums(Thread& t, bool exits);
 
 EMULATOR_STATE Phases cluster_phases;  // `missing` counts threads that have neither arrived nor exited
 EMULATOR_STATE int live_threads;       // of the cluster

@@ -16,6 +16,25 @@ struct Misaligned {
   unsigned char log_alignment, access;
 };
 
+// What the compiler passes to checks of indices (-fsanitize=bounds).
+struct OutOfBounds {
+  const char* file;
+  uint32_t line, column;
+  const struct {
+    uint16_t kind, info;
+    char name[1];  // in quotes
+  } *array, *index;
+};
+
+// Of an index of 64 bits or less its number is passed in place of its address.
+EMULATOR_OWN void index_out_of_bounds(const OutOfBounds* what, uintptr_t index, uintptr_t caller) {
+  if (!in_kernel() || !options.checked) return;
+  const int unused = 64 - (1 << (what->index->info >> 1));
+  const long long number = static_cast<long long>(static_cast<uint64_t>(index) << unused) >> unused;
+  fail(EMULATOR_THREAD " accesses item %lld of an array of type %s at {site:%u}", EMULATOR_WHERE(current),
+       number, what->array->name, site_of(caller));
+}
+
 // Local memory is exempt: nvcc keeps a small array that is loaded as one vector in registers.
 EMULATOR_OWN void misaligned(const Misaligned* what, uintptr_t address, uintptr_t caller) {
   if (!in_kernel() || !options.checked) return;
@@ -63,6 +82,11 @@ EMULATOR_CALLED void __ubsan_handle_type_mismatch_v1(void* what, void* address) 
   emulator::misaligned(static_cast<emulator::Misaligned*>(what),
                        reinterpret_cast<uintptr_t>(address),
                        reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
+}
+EMULATOR_CALLED void __ubsan_handle_out_of_bounds(void* what, void* index) {
+  emulator::index_out_of_bounds(static_cast<emulator::OutOfBounds*>(what),
+                                reinterpret_cast<uintptr_t>(index),
+                                reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
 }
 EMULATOR_CALLED void __tsan_init() {}
 EMULATOR_CALLED void __tsan_func_entry(void* caller) {

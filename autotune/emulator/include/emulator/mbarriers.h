@@ -21,8 +21,8 @@ struct Phases {
   int64_t bytes;   // that copies have yet to deliver in this phase
   uint32_t phase;  // how many have ended
   Clock ended, current;
+  uint32_t loads;  // issued until the end of the last phase
 };
-constexpr int most_mbarriers = 512;
 EMULATOR_STATE Phases mbarriers[most_mbarriers];
 EMULATOR_STATE int mbarrier_count;
 
@@ -66,7 +66,7 @@ EMULATOR_OWN void mbarrier_init(void* at, int arrivals, Line line = Line::caller
          EMULATOR_WHERE(current), line.file, line.number, most_mbarriers);
   if (number == mbarrier_count) ++mbarrier_count;
   *static_cast<Mbarrier*>(at) = {static_cast<uint32_t>(number), mbarrier_mark};
-  mbarriers[number] = {place, line.file, line.number, arrivals, arrivals, 0, 0, {}, {}};
+  mbarriers[number] = {place, line.file, line.number, arrivals, arrivals, 0, 0, {}, {}, 0};
 }
 
 // An mbarrier that was written over is none.
@@ -90,6 +90,14 @@ EMULATOR_OWN void acquire(int warp, const Phases& own) {
     ++warp_epochs[warp];
   }
   join(clocks[warp], own.ended);
+  const uintptr_t number = static_cast<uintptr_t>(&own - mbarriers);
+  if (number < most_mbarriers && own.loads > loads_waited[number]) loads_waited[number] = own.loads;
+}
+
+// What is written from now on counts for an mbarrier.
+EMULATOR_OWN Flight load_flight(const void* mbarrier, uint32_t site) {
+  const uint16_t number = static_cast<uint16_t>(&mbarrier_at(mbarrier) - mbarriers);
+  return {Engine::load, number, ++load_count, site};
 }
 
 // Orders what the warps of a block have done before what each does from now on.
@@ -107,6 +115,7 @@ EMULATOR_OWN void try_end_phase(Phases& own) {
   if (own.missing || own.bytes) return;
   join(own.ended, own.current);
   own.current = {};
+  own.loads = load_count;
   own.missing = own.arrivals;
   ++own.phase;
   int woken = -1;

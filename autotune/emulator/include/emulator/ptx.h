@@ -113,57 +113,21 @@ struct EMULATOR_HIDDEN PtxRun {
   }
   EMULATOR_QUIET int count_of(int group) const { return begin_of(group + 1) - begin_of(group); }
   // A checked access to `bytes` at an address, of each 16 apart.
-  EMULATOR_QUIET void touch(const void* at, uint32_t bytes, Access access) const {
+  EMULATOR_QUIET void touch(const void* at, uint32_t bytes, Access access,
+                            const Flight& flight = no_flight) const {
     if (!options.checked) return;
     const uintptr_t first = reinterpret_cast<uintptr_t>(at);
     for (uintptr_t place = first; place < first + bytes; place += 16) {
       const uintptr_t left = first + bytes - place;
       settle();
-      check_at(place, static_cast<uint32_t>(left < 16 ? left : 16), access, site, false);
+      check_at(place, static_cast<uint32_t>(left < 16 ? left : 16), access, site, false,
+               flight);
     }
   }
 };
 
 #define EMULATOR_PTX_AT "in inline PTX at %s:%d"
 #define EMULATOR_PTX_LINE(run) (run).line.file, (run).line.number
-
-// What was issued and waits to be performed. As copies (async.h), instructions are performed as late
-// as possible in the forward order, and at once in other orders.
-struct Deferred {
-  Deferred* next;
-  PtxRun run;
-  uint32_t group;
-  Operand operands[1];  // as many as there are
-};
-
-// Returns whether an instruction is left for later.
-EMULATOR_OWN bool deferred(const PtxRun& run, Queue& queue) {
-  if (options.order) return false;
-  const size_t bytes = sizeof(Operand) * static_cast<size_t>(run.operand_count);
-  Deferred* const one = static_cast<Deferred*>(malloc(sizeof(Deferred) + bytes));
-  memcpy(static_cast<void*>(&one->run), &run, sizeof run);
-  memcpy(one->operands, run.operands, bytes);
-  one->run.operands = one->operands, one->group = queue.group, one->next = nullptr;
-  (queue.last ? queue.last->next : queue.first) = one;
-  queue.last = one;
-  return true;
-}
-
-// Performs the instructions of all groups but the last `pending`.
-EMULATOR_OWN void perform_deferred(Queue& queue, uint32_t pending, PtxPerform perform) {
-  while (queue.first && queue.first->group + pending < queue.group) {
-    Deferred* const one = queue.first;
-    perform(one->run);
-    queue.first = one->next;
-    if (!queue.first) queue.last = nullptr;
-    free(one);
-  }
-}
-
-EMULATOR_OWN void drop_deferred(Queue& queue) {
-  while (Deferred* const one = queue.first) queue.first = one->next, free(one);
-  queue = {nullptr, nullptr, 0};
-}
 
 // Finds what performs an instruction with a number of words as operands; see ptx_table.h.
 EMULATOR_OWN PtxPerform ptx_known(const char* name, int words);

@@ -167,11 +167,12 @@ struct EMULATOR_HIDDEN Described {
   int swizzle;  // 1 for 128 bytes, 2 for 64, 3 for 32, 0 for none
   bool transposed;
   uint32_t item_bytes;
+  Flight flight;
 
   EMULATOR_QUIET static Described of(const PtxRun& run, uint64_t bits, bool transposed, int item_bytes) {
     Described made = {run, static_cast<uint32_t>(bits & 0x3fff) << 4, static_cast<uint32_t>(bits >> 16 & 0x3fff) << 4,
                       static_cast<uint32_t>(bits >> 32 & 0x3fff) << 4, static_cast<int>(bits >> 62), transposed,
-                      static_cast<uint32_t>(item_bytes)};
+                      static_cast<uint32_t>(item_bytes), own_flight(Engine::product, current->products.group, run.site)};
     if ((bits >> 49 & 7) || (made.swizzle > 1) || (transposed && !made.swizzle))
       fail(EMULATOR_THREAD " describes an operand " EMULATOR_PTX_AT " as the emulator does not know it: 0x%llx%s",
            EMULATOR_WHERE(current), EMULATOR_PTX_LINE(run), static_cast<unsigned long long>(bits),
@@ -189,7 +190,7 @@ struct EMULATOR_HIDDEN Described {
       const uint32_t row = across % 8 * (swizzle ? 128 : 16) + across / 8 * stride;
       for (uint32_t half = 0; half < 2; ++half) {
         const char* const from = at(begin + row + half * (swizzle ? 16 : leading));
-        run.touch(from, 16, Access::read);
+        run.touch(from, 16, Access::read, flight);
         memcpy(words + half * 4, from, 16);
       }
       return;
@@ -199,7 +200,7 @@ struct EMULATOR_HIDDEN Described {
     for (uint32_t k = 0; k < 32 / item_bytes; ++k) {
       const uint32_t plain = begin + k / 8 * stride + k % 8 * 128 + across / panel * leading + across % panel * item_bytes;
       const char* const from = at(plain);
-      run.touch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(from) & ~uintptr_t{3}), 4, Access::read);
+      run.touch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(from) & ~uintptr_t{3}), 4, Access::read, flight);
       memcpy(to + k * item_bytes, from, item_bytes);
     }
   }
@@ -242,13 +243,77 @@ EMULATOR_OWN void multiply_tiles(PtxRun& run) {
   warp.meet(&given);
 }
 
-EMULATOR_OWN void ptx_wgmma(PtxRun& run) {
-  if (!deferred(run, current->products)) multiply_tiles(run);
+// Sums of products that have not been waited for. Their registers are poisoned until then: who reads
+// them computes wrong results, and who writes them is told.
+struct Sums {
+  Sums* next;
+  uint32_t group;  // of the last product that adds to them
+  Line line;
+  int count;
+  uint32_t* registers[128];
+  uint32_t values[128];
+};
+
+EMULATOR_OWN void give_back(const Sums& sums) {
+  uint32_t poisoned;
+  memset(&poisoned, poison, sizeof poisoned);
+  for (int i = 0; i < sums.count; ++i) {
+    if (*sums.registers[i] != poisoned)
+      fail(EMULATOR_THREAD " has written to sums of the product in inline PTX at %s:%d before it waited "
+           "for that", EMULATOR_WHERE(current), sums.line.file, sums.line.number);
+    *sums.registers[i] = sums.values[i];
+  }
 }
+
+EMULATOR_OWN void take_away(Sums& sums) {
+  for (int i = 0; i < sums.count; ++i) {
+    sums.values[i] = *sums.registers[i];
+    memset(sums.registers[i], poison, sizeof(uint32_t));
+  }
+}
+
+// The sums that a product adds to: those of one before, or others.
+EMULATOR_OWN Sums& sums_of(const PtxRun& run) {
+  const int count = run.count_of(0);
+  uint32_t* const first = static_cast<uint32_t*>(run.operands[run.now->words[0].index].at);
+  for (Sums* each = current->sums; each; each = each->next)
+    if (each->registers[0] == first) return give_back(*each), *each;
+  Sums* const made = static_cast<Sums*>(malloc(sizeof(Sums)));
+  made->next = current->sums, made->count = count, current->sums = made;
+  for (int i = 0; i < count; ++i)
+    made->registers[i] = static_cast<uint32_t*>(run.operands[run.now->words[i].index].at);
+  return *made;
+}
+
+EMULATOR_OWN void ptx_wgmma(PtxRun& run) {
+  Sums& sums = sums_of(run);
+  multiply_tiles(run);
+  sums.group = current->products.group;
+  sums.line.file = run.line.file, sums.line.number = run.line.number;
+  take_away(sums);
+}
+
+EMULATOR_OWN void drop_sums(Thread& t, bool exits) {
+  if (exits && t.sums)
+    fail(EMULATOR_THREAD " exits before it has waited for the product in inline PTX at %s:%d",
+         EMULATOR_WHERE(current), t.sums->line.file, t.sums->line.number);
+  while (Sums* const one = t.sums) t.sums = one->next, free(one);
+}
+
 EMULATOR_OWN void ptx_wgmma_commit(PtxRun&) { ++current->products.group; }
 // All lanes of a warp wait together, which orders what they read before.
 EMULATOR_OWN void ptx_wgmma_wait(PtxRun& run) {
-  perform_deferred(current->products, run.word(0), multiply_tiles);
+  wait_groups(current->products, run.word(0));
+  for (Sums** at = &current->sums; *at;) {
+    Sums* const one = *at;
+    if (one->group >= current->products.waited) {
+      at = &one->next;
+      continue;
+    }
+    give_back(*one);
+    *at = one->next;
+    free(one);
+  }
   together("wgmma.wait_group", warp_barrier, 0xffffffffu, 0, 0, 32, run.line.number);
 }
 

@@ -75,9 +75,9 @@ EMULATOR_OWN void ptx_load(PtxRun& run) {
   }
 }
 
-EMULATOR_OWN void ptx_store_words(const PtxRun& run, void* to) {
+EMULATOR_OWN void ptx_store_words(const PtxRun& run, void* to, const Flight& flight = no_flight) {
   const int first = run.begin_of(1), count = run.count_of(1);
-  run.touch(to, 4 * static_cast<uint32_t>(count), Access::write);
+  run.touch(to, 4 * static_cast<uint32_t>(count), Access::write, flight);
   for (int i = 0; i < count; ++i) {
     const uint32_t word = run.word(first + i);
     memcpy(static_cast<char*>(to) + 4 * i, &word, 4);
@@ -94,7 +94,7 @@ EMULATOR_OWN void ptx_store_async(PtxRun& run) {
   if (place_of(reinterpret_cast<uintptr_t>(to)).block != place_of(reinterpret_cast<uintptr_t>(barrier)).block)
     fail(EMULATOR_THREAD " stores " EMULATOR_PTX_AT " to another block than that of the mbarrier",
          EMULATOR_WHERE(current), EMULATOR_PTX_LINE(run));
-  ptx_store_words(run, to);
+  ptx_store_words(run, to, load_flight(barrier, run.site));
   mbarrier_complete_tx(barrier, bytes);
 }
 

@@ -109,10 +109,11 @@ EMULATOR_OWN void ptx_copy_bulk(PtxRun& run) {
          "; expected a multiple of 16, from and to addresses that are",
          EMULATOR_WHERE(current), bytes, EMULATOR_PTX_LINE(run));
   run.touch(from, bytes, Access::read);
-  run.touch(to, bytes, Access::write);
+  void* const barrier = generic_address(run.word(3));
+  run.touch(to, bytes, Access::write, load_flight(barrier, run.site));
   settle();
   memcpy(to, from, bytes);
-  mbarrier_complete_tx(generic_address(run.word(3)), static_cast<int>(bytes));
+  mbarrier_complete_tx(barrier, static_cast<int>(bytes));
 }
 
 }  // namespace emulator

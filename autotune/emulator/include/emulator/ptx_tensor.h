@@ -14,6 +14,7 @@ struct TensorCopy {
   int rank, item_bytes, swizzle;
   uint64_t extents[most_rank], strides[most_rank];
   int32_t begin[most_rank];  // of the box
+  Flight flight;             // what accesses shared memory
 
   EMULATOR_QUIET void read(int map_at, int expected_rank) {
     words = reinterpret_cast<const uint32_t*>(run.value(map_at));
@@ -59,10 +60,10 @@ struct TensorCopy {
       char* const there = row ? row + (first + i) * item_bytes + lead : nullptr;
       if (bytes) run.touch(there, bytes, store ? Access::write : Access::read);
       if (store) {
-        if (bytes) run.touch(shared + lead, bytes, Access::read), memcpy(there, shared + lead, bytes);
+        if (bytes) run.touch(shared + lead, bytes, Access::read, flight), memcpy(there, shared + lead, bytes);
         continue;
       }
-      run.touch(shared, 16, Access::write);
+      run.touch(shared, 16, Access::write, flight);
       settle();
       memset(shared, 0, 16);
       if (bytes) memcpy(shared + lead, there, bytes);
@@ -130,7 +131,7 @@ struct TensorCopy {
 
 // Loads a box: into the shared memory of this block, or of each whose bit is set (multicast).
 EMULATOR_OWN void ptx_tensor_load(PtxRun& run) {
-  TensorCopy copy = {run, nullptr, 0, 0, 0, {}, {}, {}};
+  TensorCopy copy = {run, nullptr, 0, 0, 0, {}, {}, {}, no_flight};
   copy.read(1, run.now->name[strcspn(run.now->name, "12345")] - '0');
   const int barrier_at = 2 + copy.rank, last = run.now->word_count - 1;
   const bool im2col = run.has(".im2col"), multicast = run.has(".multicast");
@@ -138,36 +139,23 @@ EMULATOR_OWN void ptx_tensor_load(PtxRun& run) {
   for (uint32_t rank = 0; blocks >> rank; ++rank) {
     if (!(blocks >> rank & 1)) continue;
     const uint32_t to = multicast ? map_rank(run.word(0), rank) : run.word(0);
-    const uint32_t barrier = multicast ? map_rank(run.word(barrier_at), rank) : run.word(barrier_at);
+    void* const barrier =
+        generic_address(multicast ? map_rank(run.word(barrier_at), rank) : run.word(barrier_at));
+    const Flight flight = load_flight(barrier, run.site);
+    memcpy(&copy.flight, &flight, sizeof flight);
     char* const box = static_cast<char*>(generic_address(to));
     const uint32_t bytes = im2col ? copy.copy_pixels(box, run.word(barrier_at + 1), run.word(barrier_at + 2))
                                   : copy.copy_tile(box, false);
-    mbarrier_complete_tx(generic_address(barrier), static_cast<int>(bytes));
+    mbarrier_complete_tx(barrier, static_cast<int>(bytes));
   }
-}
-
-EMULATOR_OWN void store_box(PtxRun& run) {
-  TensorCopy copy = {run, nullptr, 0, 0, 0, {}, {}, {}};
-  copy.read(0, run.now->name[strcspn(run.now->name, "12345")] - '0');
-  copy.copy_tile(static_cast<char*>(generic_address(run.word(run.now->word_count - 1))), true);
 }
 
 EMULATOR_OWN void ptx_tensor_store(PtxRun& run) {
-  if (!deferred(run, current->stores)) store_box(run);
+  TensorCopy copy = {run, nullptr, 0, 0, 0, {}, {}, {}, own_flight(Engine::store, current->stores.group, run.site)};
+  copy.read(0, run.now->name[strcspn(run.now->name, "12345")] - '0');
+  copy.copy_tile(static_cast<char*>(generic_address(run.word(run.now->word_count - 1))), true);
 }
 EMULATOR_OWN void ptx_store_commit(PtxRun&) { ++current->stores.group; }
-EMULATOR_OWN void ptx_store_wait(PtxRun& run) {
-  perform_deferred(current->stores, run.word(0), store_box);
-}
-
-// Stores complete when the thread has exited, whether it waited or not; products are of no use then.
-EMULATOR_OWN void end_deferred(Thread& t, bool complete) {
-  if (complete && t.stores.first) {
-    ++t.stores.group;
-    perform_deferred(t.stores, 0, store_box);
-  }
-  drop_deferred(t.products);
-  drop_deferred(t.stores);
-}
+EMULATOR_OWN void ptx_store_wait(PtxRun& run) { wait_groups(current->stores, run.word(0)); }
 
 }  // namespace emulator

@@ -30,13 +30,11 @@ constexpr int most_copies = 256;
 
 struct Phases;
 
-struct Deferred;
+struct Sums;
 
-// Instructions of a thread that a device may complete at any time until they are waited for, in the
-// order in which they were issued; see ptx.h.
-struct Queue {
-  Deferred *first, *last;
-  uint32_t group;  // groups committed so far
+// Groups of instructions that a thread has committed so far, and those of them that it has waited for.
+struct Groups {
+  uint32_t group, waited;
 };
 
 constexpr int most_calls = 64;
@@ -56,10 +54,12 @@ struct Thread {
   uint64_t value;
   uint64_t result;
   int argument, width;
-  uint32_t copy_group;  // groups committed so far
+  uint32_t copy_group;  // groups committed so far, and of them those that have been waited for
+  uint32_t copies_waited;
   int copy_count;
   Copy* copies;
-  Queue products, stores;  // wgmma, and copies of boxes to global memory
+  Groups products, stores;  // wgmma, and copies of boxes to global memory
+  Sums* sums;               // of products that it has not waited for, see ptx_matrix.h
   bool arrived;             // at the barrier of the cluster, in `cluster_phase`, and has not waited
   uint32_t cluster_phase;
   uint32_t call_count, calls[most_calls];  // functions that it is in: where each was called

@@ -1,0 +1,93 @@
+"""What the hardware does by itself is reported if it is used before it is waited for."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from autotune.emulator import run_emulated
+from autotune.errors import DeviceError
+from autotune.kernel import SourceKernel, arg
+from tests.emulator.ptx_kernels import KERNELS
+
+PRODUCT = r"""
+extern "C" __global__ void entry(const unsigned* a, unsigned* b) {
+  extern __shared__ __align__(1024) unsigned s[];
+  const int t = threadIdx.x;
+  for (int i = t; i < 576; i += 128) s[i] = 0x3c003c00;
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncthreads();
+  float x[4] = {};
+  const unsigned long long left = 16ull << 32 | 8ull << 16, right = left | 128;
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+  for (int i = 0; i < 2; ++i) {
+    asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 "
+                 "{%0, %1, %2, %3}, %4, %5, 1, 1, 1, 0, 0;"
+                 : "+f"(x[0]), "+f"(x[1]), "+f"(x[2]), "+f"(x[3]) : "l"(left), "l"(right));
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+  }
+  asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+  for (int i = 0; i < 4; ++i) b[t * 4 + i] = (unsigned)x[i];
+}
+"""
+WAIT = '  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");\n'
+COMMIT = '    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");\n'
+
+
+def product(part="", instead=""):
+    assert part in PRODUCT
+    args = [arg("a", (1,), "uint32"), arg("b", (512,), "uint32", role="out")]
+    text = PRODUCT.replace(part, instead) if part else PRODUCT
+    source = SourceKernel("entry", text, args, grid=1, block=128, shared_bytes=2304)
+    return source.kernel("cuda"), [np.zeros(1, "uint32"), np.zeros(512, "uint32")]
+
+
+def test_sums_of_several_products_are_complete_once_the_last_is_waited_for():
+    kernel, arrays = product()
+    run_emulated(kernel, arrays, (0, 1))
+    assert (arrays[1] == 32).all()
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize(
+    ("part", "instead", "message"),
+    [
+        (WAIT, "", "exits before it has waited for the product in inline PTX at entry.cu:12"),
+        (COMMIT, "", "exits before it has waited for the product in inline PTX at entry.cu:12"),
+        (WAIT, f"  x[0] = 1;\n{WAIT}", "has written to sums of the product .* at entry.cu:12"),
+        (
+            WAIT, f"  s[t] = 0;\n{WAIT}",
+            r"writes dynamic shared .* at entry.cu:18, while the product \(wgmma\) at entry.cu:12 "
+            "that reads it has not been waited for",
+        ),
+    ],
+    ids=["no-wait", "no-commit", "changed-sums", "changed-operand"],
+)  # fmt: skip
+def test_a_product_is_waited_for(part, instead, message, order):
+    kernel, arrays = product(part, instead)
+    with pytest.raises(DeviceError, match=message):
+        run_emulated(kernel, arrays, (order,))
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize(
+    ("name", "part", "instead", "message"),
+    [
+        ("tensors", "  wait(&full, 0);\n", "", "reads .* while the load .* writes it has not"),
+        ("bulk-copy", "  wait(&full, 0);\n", "", "reads .* while the load .* writes it has not"),
+        (
+            "tensors", "b, matrix, 16, 3, s);", "b, matrix, 16, 3, s), s[0] = 0;",
+            r"writes .* while the store \(TMA\) .* that reads it has not been waited for",
+        ),
+    ],
+    ids=["box", "bulk", "store"],
+)  # fmt: skip
+def test_a_copy_of_a_box_is_waited_for(name, part, instead, message, order):
+    case = KERNELS[name]
+    kernel = case.source().kernel("cuda")
+    assert part in kernel.source
+    wait = '  asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(0) : "memory");\n'
+    text = kernel.source.replace(part, instead).replace(wait, "")
+    with pytest.raises(DeviceError, match=message):
+        run_emulated(replace(kernel, source=text), case.arrays(), (order,))
