@@ -195,8 +195,10 @@ def test_a_lane_that_its_own_mask_does_not_name_is_reported():
         ("  b[t - 1] = a[t];", "writes 4 bytes out of bounds .*byte -4 of argument 'b'"),
         ("  const_cast<float*>(a)[t] = 0;", "writes argument 'a' at entry.cu:4, which"),
         ("  *(float4*)(b + t) = float4{0, 0, 0, 0};", "not aligned|out of bounds"),
-        ("  __shared__ float s[4]; s[t] = a[t]; __syncthreads(); b[t] = s[0];", "belong to no arg|"
-         "past the end"),
+        ("  __shared__ float s[4]; s[t] = a[t]; __syncthreads(); b[t] = s[0];",
+         r"accesses item 4 of an array of type 'float \[4\]' at entry.cu:4"),
+        ("  __shared__ float s[4]; float* p = s; p[t] = a[t]; __syncthreads(); b[t] = s[0];",
+         "belong to no arg|past the end"),
         ("  float2 v = *(const float2*)(a + t % 8); b[t] = v.x;",
          r"thread .1,0,0. .*argument 'a' at byte 4 of type .*float2' at entry.cu:4, which is not "
          "aligned to 8 bytes"),
