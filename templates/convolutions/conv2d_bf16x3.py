@@ -44,6 +44,11 @@ STRADDLED, BYTES_A_CYCLE, MULTIPROCESSORS = 2.8, 1940, 132
 # of filters are odd. 32 choices of 15 such layers on an H200 took 1.15 times the estimate without
 # it, and 0.93 times with it, with errors of 20% and not of 29%.
 SINGLE_COPIES = 16
+# Taps of filters with odd rows of which three stages spill the addresses of copies: a thread makes
+# four for each tap, and as many again before the loop. Of more taps copies are not unrolled. nvcc
+# 13.0 spills 236 to 552 bytes a thread of 3x7 and 5x5 filters so, at most 28 of up to 15 taps, and
+# 24 where rows are even; 5x5 took an H200 62 us, and 33 without unrolling.
+SPILLED_TAPS = (16, 32)
 
 
 class PiecesTiling:
@@ -120,6 +125,13 @@ class PiecesTiling:
         if self.fold:
             return common.widest(TILE_CO * flat, s.co * flat)
         return common.widest(flat, self.chunk * s.taps)
+
+    @property
+    def spills(self) -> bool:
+        """Whether the compiler keeps more addresses of copies than there are registers."""
+        least, most = SPILLED_TAPS
+        odd = self.shape.ci * self.shape.taps % 2 > 0
+        return (odd and least <= self.shape.taps <= most) & (self.choice["stages"] > 2)
 
     def groups(self) -> list[tuple[int, int]]:
         """Return (cell, tap) of each block of 8 along K, ordered by cell."""
@@ -220,6 +232,7 @@ def _rules(choice: Mapping[str, int], shape: Conv2d, target: Target) -> list[tup
         ((c["stages"] == 1) & (tiling.k_tiles > 1), "no stage to prefetch"),
         ((workers - 1) * tiling.k_tiles * tiling.chunk >= tiling.shape.ci, "an empty range"),
         (tiling.steps > 32, "too long when unrolled"),
+        (tiling.spills, "addresses of copies that are spilled"),
     ]
 
 

@@ -271,3 +271,17 @@ def test_filters_whose_rows_are_odd_are_known_to_be_copied_one_element_at_a_time
     assert conv2d_bf16x3.cycles(odd, choice, HOPPER) > 1.3 * conv2d_bf16x3.cycles(
         even, choice, HOPPER
     )
+
+
+@pytest.mark.parametrize(
+    ("channels", "size", "stages", "spills"),
+    [(65, (5, 5), 3, True), (65, (3, 7), 3, True), (65, (5, 5), 2, False), (66, (5, 5), 3, False),
+     (65, (3, 5), 3, False), (65, (7, 7), 3, False)],
+)  # fmt: skip
+def test_three_stages_do_not_copy_odd_rows_of_so_many_taps_that_addresses_are_spilled(
+    channels, size, stages, spills
+):
+    shape = Conv2d(1, 28, 28, 64, channels, *size, (1, 1), (2, 2), False, False)
+    choice = {"rows": 4, "chunk": 8, "slices": 1, "split": 2, "stages": stages, "ahead": 2}
+    reason = conv2d_bf16x3.violation(shape, choice, HOPPER) or ""
+    assert ("spilled" in reason) == spills
