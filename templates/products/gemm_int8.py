@@ -108,6 +108,8 @@ def _on_copies(shape: Gemm, target: Target) -> tuple[float, dict[str, int]]:
     """Return the estimated cycles of the fastest product on K-major copies, and its choice."""
     whole = along_k(shape)
     if not gemm_half.offered(whole, target) or not gemm_tma.suits_integers(whole):
+        if gemm_mma.reads(shape):
+            return math.inf, {}  # ``mma.sync`` reads the operands as they are: `_as_they_are`
         family = gemm_half if gemm_half.offered(whole, target) else gemm_mma
         choice = family.default_choice(whole, target)
         run = float(family.estimate(whole, choice, target)) + _copying(shape, choice)

@@ -31,8 +31,9 @@ ADDED = {"frags_m": FRAGMENTS}
 KNOB = "strips"
 # Integers of the other operand from which on it is streamed where nothing was tuned.
 LEAST = 2**18
-# And, with sums as long, from which on TMA streams it faster for more rows than a fragment has.
-LARGE, LONG_SUM = 2**25, 4096
+# And, with sums as long, from which on the L2 cache does not hold it, and TMA streams it faster
+# for more rows than a fragment has.
+LARGE, LONG_SUM = 43_000_000, 4096
 # Of a multiprocessor, and how many a device has.
 REGISTERS, SHARED_BYTES, MULTIPROCESSORS = 65536, 228 * 1024, 132
 # Blocks beyond which more ranges of K gain nothing.
@@ -84,9 +85,11 @@ def refusal(shape: Gemm) -> str | None:
 def suits(shape: Gemm, knobs: Container[str] = ()) -> bool:
     """Return whether a product of few rows runs so, unless knobs were chosen for other kernels.
 
-    Of a b that TMA reads as it is fewer do, and of a large one fewer still: on an H200
+    Of a b that TMA reads as it is fewer do, and of one beyond the L2 cache fewer still: on an H200
     32x13072x6864 nt took 40.1 us so and 30.0 by TMA, 32x4096x11008 nt 24.4 and 13.9, 24x9000x5008
-    nt 18.6 and 18.1.
+    nt 18.6 and 18.1; but 20x3840x11136 nt 12.0 and 14.6, 24x4096x9008 nt 16.4 and 27.0,
+    20x2560x16384 nt 13.0 and 15.4, 28x8192x4608 nt 10.0 and 13.5, 30x3072x12000 nt as long, and
+    32x4096x10240 nt 18.6 and 13.4.
     """
     if "warps_m" in knobs or refusal(shape) is not None:
         return False
@@ -156,8 +159,10 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     adding = tiling.several * (1000 + 45 * c["split"] + 8 * sums / (20 * MULTIPROCESSORS))
     if shape.a_run % 4 > 0 or shape.b_run % 4 > 0:
         return _unaligned_cycles(shape, choice) + adding
+    # With many rows results count too: 592x2272x64 tt took an H200 4.3 us, 4.1 by ``mma.sync``.
+    written = 2400 + 0.37 * shape.m * shape.n / MULTIPROCESSORS
+    written *= shape.m > FULL_ROWS
     if shape.m > FULL_ROWS and not shape.transpose_b:
-        written = 2400 + 0.37 * shape.m * shape.n / MULTIPROCESSORS
         return written + _short_cycles(shape, choice) + adding
     resident = tiling.resident
     waves = common.ceil_div(tiling.blocks, MULTIPROCESSORS * resident)
@@ -167,7 +172,7 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     each = each + (40 if shape.transpose_a else 20) * tiling.frags_m
     clustered = (c["split"] > 1) & (tiling.several == 0)
     reducing = 2380 * clustered + 2.7 * warps * tiling.rows * c["vec"]
-    cycles: float = waves * (tiling.steps * (440 + warps * each) + reducing) + adding
+    cycles: float = waves * (tiling.steps * (440 + warps * each) + reducing) + adding + written
     return cycles
 
 

@@ -168,7 +168,11 @@ def test_the_untuned_choice_of_few_rows_can_run(m, n, k, turned):
     assert older["split"] == 1 or older["split"] > gemm_skinny_int8.CLUSTERED
 
 
-@pytest.mark.parametrize("sizes", [(95, 1424, 80), (256, 160, 464), (275, 976, 192)], ids=str)
+@pytest.mark.parametrize(
+    "sizes",
+    [(95, 1424, 80), (256, 160, 464), (275, 976, 192), (184, 132, 332), (135, 116, 564)],
+    ids=str,
+)  # fmt: skip
 def test_more_rows_of_short_sums_need_no_copies_either(sizes):
     task = task_of(Gemm(*sizes, "int8"))
     assert [one.entry for one in task.instantiate(task.default()).calls] == ["gemm_skinny_int8"]
@@ -217,8 +221,13 @@ def test_an_operand_across_the_sum_is_multiplied_from_registers_untuned(shape):
     assert [one.entry for one in task.instantiate(task.default()).calls] == ["gemm_tma"]
 
 
-def test_short_sums_of_operands_that_are_both_across_need_no_copies():
-    task = task_of(Gemm(1584, 1424, 64, "int8", transpose_a=True))
+@pytest.mark.parametrize(
+    "shape",
+    [Gemm(1584, 1424, 64, "int8", transpose_a=True), Gemm(592, 2272, 64, "int8", 1, True, True)],
+    ids=str,
+)
+def test_short_sums_of_operands_that_are_across_need_no_copies(shape):
+    task = task_of(shape)
     assert [one.entry for one in task.instantiate(task.default()).calls] == ["gemm_mma"]
 
 
@@ -240,9 +249,10 @@ def test_few_rows_of_two_operands_across_the_sum_run_untuned_on_copies(rows):
     assert product.args[:2] == ("a_along_k", "b")
 
 
-@pytest.mark.parametrize("sizes", [(32, 13072, 6864), (17, 9360, 6800), (20, 3840, 11136)])
-def test_more_rows_than_a_fragment_of_a_large_b_along_long_sums_are_left_to_tma(sizes):
+@pytest.mark.parametrize("sizes", [(32, 13072, 6864), (17, 9360, 6800), (32, 4096, 11008)])
+def test_more_rows_than_a_fragment_of_a_b_beyond_the_cache_are_left_to_tma(sizes):
     rows, n, k = sizes
     assert not gemm_skinny_int8.suits(Gemm(*sizes, "int8", transpose_b=True))
     assert gemm_skinny_int8.suits(Gemm(16, n, k, "int8", transpose_b=True))
     assert gemm_skinny_int8.suits(Gemm(rows, n, 4080, "int8", transpose_b=True))
+    assert gemm_skinny_int8.suits(Gemm(rows, 3840, 11136, "int8", transpose_b=True))
