@@ -38,8 +38,10 @@ IN_STRIPS, ACROSS_UNALIGNED = 0.12, 0.2
 # By how much less K tiles take in pairs of blocks that split K, with swapped operands, and of how
 # many times as many columns as rows of c.
 PAIRED, STREAMS = 0.1, 4
-# By how much longer products take if a left operand of 64 rows comes from registers.
-REGISTERS_ALONE = 0.5
+# By how much longer products take if a left operand of 64 rows comes from registers, and of 128 of
+# one warpgroup, which loads the second half while the first is multiplied: for seven pairs of
+# tiles of four products as TF32 that took an H200 1.01 to 1.17 times as long as by two warpgroups.
+REGISTERS_ALONE, REGISTERS_HALVES = 0.5, 0.1
 
 
 def estimate(
@@ -212,8 +214,9 @@ def _products_cycles(tiling: TmaTiling) -> float:
     columns = c["frags_n"] / tiling.joined
     one = common.larger(columns * 5.55 + 4, 32 + columns * 3.6)
     products = tiling.tile_warpgroups * c["frags_m"] * c["chunk"] * tiling.item / 32 * one
-    alone = tiling.left_in_registers * (tiling.tile_m == 64)
-    cycles: float = products * (1 + 0.04 * (tiling.tile_warpgroups > 2) + REGISTERS_ALONE * alone)
+    one_group = tiling.left_in_registers * (tiling.tile_warpgroups == 1)
+    alone = one_group * common.pick(c["frags_m"] == 1, REGISTERS_ALONE, REGISTERS_HALVES)
+    cycles: float = products * (1 + 0.04 * (tiling.tile_warpgroups > 2) + alone)
     return cycles
 
 

@@ -338,3 +338,16 @@ def test_odd_widths_write_no_longer_where_rows_of_results_are_unaligned():
     assert longer()
     assert not longer(frags_n=20)
     assert not longer(wgmma=8)  # columns of such a tile are rows of the result
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Gemm(64, 10464, 1216, "tf32", epilogue=Epilogue(bias=True, activation="silu")),
+        Gemm(228, 3372, 820, "tf32"),
+    ],
+    ids=str,
+)
+def test_a_left_operand_from_registers_is_multiplied_by_two_warpgroups_untuned(shape):
+    choice = gemm_tma.default_choice(shape, HOPPER)
+    assert (choice["warps_m"], choice["frags_m"]) == (8, 1)
