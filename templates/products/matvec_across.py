@@ -140,9 +140,13 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
 
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
-    """Return a good guess for a shape that was never tuned: the best by estimate."""
+    """Return a good guess for a shape that was never tuned: the best by estimate.
+
+    Of choices that are as good, lanes with the widest vectors count: a warp reads one run.
+    """
+    options = candidates(shape)
     return choices.best_of_all(
-        candidates(shape),
+        options | {"vec": options["vec"][::-1]},
         partial(_rules, shape=shape, target=target),
         partial(estimate, shape, target=target),
     )

@@ -81,3 +81,12 @@ def test_unaligned_rows_beyond_the_cache_are_read_in_runs_of_128_columns_untuned
     shape = Gemm(1, n, k)
     choice = matvec_across.default_choice(shape, HOPPER)
     assert matvec_across.AcrossTiling(shape, choice).columns >= 128
+
+
+def test_of_choices_that_are_as_good_the_one_with_the_widest_vectors_counts():
+    shape = Gemm(1, 2050, 25000)
+    choice = matvec_across.default_choice(shape, HOPPER)
+    narrow = choice | {"vec": 1, "across": 64}
+    assert (choice["vec"], choice["across"]) == (2, 32)
+    cycles = [matvec_across.estimate(shape, each, HOPPER) for each in (choice, narrow)]
+    assert cycles[0] == cycles[1]
