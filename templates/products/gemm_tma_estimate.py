@@ -35,12 +35,19 @@ STREAMED, LEAST_STREAMED = 0.58, 1024
 # Cycles of a float of unaligned rows beyond those of whole sectors, in strips and with swapped
 # operands: 116 of 360x165x42 tt took an H200 21.0 us in strips, 33.9 swapped.
 IN_STRIPS, ACROSS_UNALIGNED = 0.12, 0.2
+# By how much longer K tiles of 16-bit floats take whose columns are an odd number of fragments, of
+# fewer than so many: 136x1696x3336 nt took an H200 13.6 us by 5, 9.9 by 6, 672x280x816 4.7 and
+# 3.9, but 160x1360x1672 5.9 and 6.3. Twelve products whose choice it changes take 0.93 of the time
+# before in the geometric mean, seven by wider tiles took 1.03. The cause is not known.
+ODD_FRAGMENTS, NARROW = 0.05, 8
 # By how much less K tiles take in pairs of blocks that split K, with swapped operands, and of how
 # many times as many columns as rows of c.
 PAIRED, STREAMS = 0.1, 4
-# By how much longer products take if a left operand of 64 rows comes from registers, and of 128 of
-# one warpgroup, which loads the second half while the first is multiplied: for seven pairs of
-# tiles of four products as TF32 that took an H200 1.01 to 1.17 times as long as by two warpgroups.
+# By how much longer products take if a left operand of 64 rows comes from registers, and of 128
+# floats of one warpgroup, which loads the second half while the first is multiplied: of seven
+# pairs of tiles of four products as TF32, and of 13 drawn ones that it changes, those of two
+# warpgroups took an H200 0.82 to 1.01 of the time, 0.96 in the geometric mean; of seven of
+# integers 0.94 to 1.12, 1.02 in the mean.
 REGISTERS_ALONE, REGISTERS_HALVES = 0.5, 0.1
 
 
@@ -138,7 +145,10 @@ def _cluster_factor(tiling: TmaTiling) -> float:
     # pairs of configurations of three products on an H100.
     short = tiling.choice["chunk"] == PANEL
     alone = 0.03 * (sharing == 1) * (form.cluster_reduce == 0) * (1 - short)
-    return factor * (1 + alone - short * (0.07 * (sharing > 2) + 0.05 * (sharing > 4)))
+    width = tiling.choice["frags_n"]
+    odd = ODD_FRAGMENTS * (width % 2) * (width < NARROW) * (form.cluster_reduce == 0)
+    odd = odd * (not tiling.shape.gathers)
+    return factor * (1 + odd + alone - short * (0.07 * (sharing > 2) + 0.05 * (sharing > 4)))
 
 
 def _writing_cycles(tiling: TmaTiling, strips: bool) -> float:
@@ -215,7 +225,9 @@ def _products_cycles(tiling: TmaTiling) -> float:
     one = common.larger(columns * 5.55 + 4, 32 + columns * 3.6)
     products = tiling.tile_warpgroups * c["frags_m"] * c["chunk"] * tiling.item / 32 * one
     one_group = tiling.left_in_registers * (tiling.tile_warpgroups == 1)
-    alone = one_group * common.pick(c["frags_m"] == 1, REGISTERS_ALONE, REGISTERS_HALVES)
+    alone = one_group * common.pick(
+        c["frags_m"] == 1, REGISTERS_ALONE, REGISTERS_HALVES * tiling.floats
+    )
     cycles: float = products * (1 + 0.04 * (tiling.tile_warpgroups > 2) + alone)
     return cycles
 

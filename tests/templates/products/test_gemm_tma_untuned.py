@@ -351,3 +351,11 @@ def test_odd_widths_write_no_longer_where_rows_of_results_are_unaligned():
 def test_a_left_operand_from_registers_is_multiplied_by_two_warpgroups_untuned(shape):
     choice = gemm_tma.default_choice(shape, HOPPER)
     assert (choice["warps_m"], choice["frags_m"]) == (8, 1)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "turned"), [((136, 1696, 3336), True), ((672, 280, 816), False)], ids=str
+)
+def test_narrow_tiles_have_an_even_number_of_fragments_untuned(sizes, turned):
+    shape = Gemm(*sizes, "bfloat16", transpose_b=turned)
+    assert gemm_half.default_choice(shape, HOPPER)["frags_n"] == 6
