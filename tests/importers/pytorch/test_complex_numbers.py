@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch")
 
 from autotune.errors import GraphError  # noqa: E402
 from autotune.importers import from_pytorch  # noqa: E402
-from tests.importers.pytorch.test_aten_operators import Family, t  # noqa: E402
+from tests.importers.pytorch.families import Family, t  # noqa: E402
 
 
 def of(function):

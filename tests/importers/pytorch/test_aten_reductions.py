@@ -1,0 +1,67 @@
+"""Reductions and order, against PyTorch in float64."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tests.importers.pytorch.families import Family, check, check_each, t, whole  # noqa: E402
+
+REDUCTIONS = {
+    "sum": lambda x: (x.sum(), x.sum(1), x.sum((0, 2), keepdim=True)),
+    "mean": lambda x: (x.mean(), x.mean(-1)),
+    "prod": lambda x: x.prod(1),
+    "extremes": lambda x: (x.amax(1), x.amin((0, 1)), x.max(), x.min()),
+    "extremes with places": lambda x: (*x.max(1), *x.min(2, keepdim=True)),
+    "variance": lambda x: (x.var(1), x.var(unbiased=False), x.std(-1, keepdim=True)),
+    "truth": lambda x: ((x > 1).any(1), (x > -9).all(), (x > 0).any()),
+    "cumsum": lambda x: x.cumsum(1),
+    "cumprod": lambda x: x.cumprod(2),
+    "logsumexp": lambda x: x.logsumexp((1, 2)),
+    "sum of truth values": lambda x: (x > 0).sum(1),
+}
+
+
+REDUCTIONS = Family({name: (function, t(3, 4, 5)) for name, function in REDUCTIONS.items()})
+
+
+@pytest.mark.parametrize("name", REDUCTIONS.cases)
+def test_reductions_are_those_of_torch(name):
+    REDUCTIONS.check(name)
+
+
+def with_nan():
+    """Return rows of which one has something that is no number."""
+    x = t(3, 5)
+    x[1, 2] = float("nan")
+    return x
+
+
+ORDERS = Family({
+    "sort": (lambda x: torch.sort(x, 1), t(5, 4, 3)),
+    "sort descending": (lambda x: torch.sort(x, 0, descending=True), t(5, 4, 3)),
+    "topk": (lambda x: torch.topk(x, 2, 0, largest=False), t(5, 4, 3)),
+    "argsort": (lambda x: torch.argsort(x, stable=True), t(5, 4, 3)),
+    "kthvalue": (lambda x: (*x.kthvalue(3, 0, True), *x.kthvalue(2)), t(5, 4, 3)),
+    "median": (lambda x: (*x.median(1), *x.median(0, True), x.median()), t(5, 4, 3)),
+    "median of whole numbers": (lambda x: x.median(1)[0], whole(9, 3, 4)),
+    "median of what is no number": (lambda x: (*x.median(1), x.median()), with_nan()),
+})  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ORDERS.cases)
+def test_elements_in_order(name):
+    ORDERS.check(name)
+
+
+def test_of_equal_elements_the_first_is_before_the_others():
+    check(lambda x: torch.sort(x, dim=0, stable=True), whole(3, 9, 4))
+
+
+@pytest.mark.parametrize("greatest", [False, True])
+def test_what_is_no_number_is_greater_than_all_numbers(greatest):
+    nan, inf = float("nan"), float("inf")
+    x = torch.tensor([[3.0, nan, 1.0, 1.0, nan], [inf, -inf, 0.0, nan, 5.0], [nan] * 5])
+    check_each(
+        (lambda x: torch.sort(x, dim=1, stable=True, descending=greatest), x),
+        (lambda x: torch.topk(x, 2, 1, largest=greatest)[0], x),
+    )
