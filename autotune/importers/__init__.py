@@ -3,6 +3,7 @@
 from autotune.importers.imported import ImportedNetwork
 from autotune.importers.onnx import from_onnx
 from autotune.importers.pytorch import (
+    Bound,
     Call,
     Division,
     IdleError,
@@ -14,7 +15,6 @@ from autotune.importers.pytorch import (
     exported,
     from_pytorch,
     has_turn,
-    listed,
     memory_of,
     nodes_that_count,
     read_or_divide,
@@ -26,8 +26,8 @@ from autotune.importers.pytorch import (
 )
 
 __all__ = [
-    "Call", "Division", "IdleError", "ImportedNetwork", "Output", "Part", "TorchProgram", "View",
-    "Write", "exported", "from_onnx", "from_pytorch", "has_turn", "listed", "memory_of",
+    "Bound", "Call", "Division", "IdleError", "ImportedNetwork", "Output", "Part", "TorchProgram",
+    "View", "Write", "exported", "from_onnx", "from_pytorch", "has_turn", "memory_of",
     "nodes_that_count", "read_or_divide", "read_program", "reasons", "with_inputs", "writes_of",
     "written_inputs",
 ]  # fmt: skip

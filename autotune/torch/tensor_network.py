@@ -15,6 +15,7 @@ from autotune.runtime.arrays.memory import Block
 from autotune.runtime.arrays.versions import note_written
 from autotune.runtime.device import Device
 from autotune.runtime.nvidia.libcuda import entered, is_captured, primary_context
+from autotune.torch.bounds import IndexChecks
 from autotune.torch.versions import Versions, watched
 from autotune.utils.lazy_torch import torch
 
@@ -52,7 +53,10 @@ class TensorNetwork:
         # Places of inputs that are written; of those that kernels write, with their outputs.
         self._written = [self._place[i] for i in written_inputs(program.writes)]
         may = self._may_write_over()
-        self.network = compile_graph(computed_part(program), {k: i for i, k in may.items()})
+        # On a GPU a check would wait for it.
+        self._checks = IndexChecks(program.bounds if where.kind == "cpu" else ())
+        graph = computed_part(program, self._checks.output)
+        self.network = compile_graph(graph, {k: i for i, k in may.items()})
         plan, alone = self.network.plan, not self.network.branches
         self._over = {i: k for i, k in may.items() if alone and plan.may_write_over(i, k)}
         self._torch = pytorch = torch()
@@ -75,7 +79,10 @@ class TensorNetwork:
             (count + i, int(each.within.source), each.within)
             for i, each in enumerate(program.results) if each.within is not None
         ]  # fmt: skip
-        self._plan = self._plan_results(map(pytorch.from_dlpack, self._instance.outputs))
+        outputs = [pytorch.from_dlpack(each) for each in self._instance.outputs]
+        if self._checks.output is not None:
+            self._checks.watch(outputs.pop().numpy())
+        self._plan = self._plan_results(outputs)
         # The stream of the last run, and its handle.
         self._stream: Any = None
         self._handle = -1
@@ -95,7 +102,7 @@ class TensorNetwork:
 
         Raises:
             KernelError: a tensor has no memory, or the stream is captured and parameters were
-                written.
+                written; on a CPU also that an index is out of range.
         """
         with self._lock:
             stream = None
@@ -115,6 +122,7 @@ class TensorNetwork:
             self._instance.start(stream)
             if not self._over and self._versions.changed:
                 return None
+            self._checks()
             return self._made(inputs, self._plan, copies)
 
     def _follow(self, handle: int) -> None:
@@ -359,8 +367,8 @@ def computed(program: TorchProgram) -> tuple[Value, ...]:
     return tuple(each for each in _outputs(program) if not isinstance(each, Constant))
 
 
-def computed_part(program: TorchProgram) -> Graph:
-    """Return the graph of the outputs that are computed.
+def computed_part(program: TorchProgram, more: Value | None = None) -> Graph:
+    """Return the graph of the outputs that are computed, and of one more where one is given.
 
     Raises:
         IdleError: none is.
@@ -368,4 +376,4 @@ def computed_part(program: TorchProgram) -> Graph:
     outputs = computed(program)
     if not outputs:
         raise IdleError("PyTorch: the program computes nothing")
-    return Graph(program.graph.inputs, outputs)
+    return Graph(program.graph.inputs, outputs if more is None else (*outputs, more))

@@ -102,8 +102,8 @@ def test_what_torch_computes_of_complex_numbers_is_read_by_networks():
             self.up = nn.Linear(8, 8)
 
         def forward(self, x):
-            waves = torch.fft.rfft(F.gelu(self.up(x)) * self.up(x).sigmoid() + 1)
-            waves = waves * torch.exp(1j * x[:, :5])
+            waves = torch.fft.rfft(F.gelu(self.up(x)) * self.up(x).sigmoid() + 1, n=4098)
+            waves = waves[:, :5] * torch.exp(1j * x[:, :5])
             return F.gelu(self.up(waves.abs() ** 2 @ x[:5])).softmax(-1), waves.real * 2
 
     model, x = Mixed().eval(), torch.randn(5, 8)

@@ -49,8 +49,10 @@ def elements(x, y, at):
     return x.sum(1)
 
 
-STORED = [row, rows_by_brackets, with_numbers_of_other_rows, twice, the_same_row_again,
-          from_the_end, elements]  # fmt: skip
+STORED = [
+    row, rows_by_brackets,
+    with_numbers_of_other_rows, twice, the_same_row_again, from_the_end, elements,
+]  # fmt: skip
 
 
 def old_numbers_afterwards(x, y, at):
@@ -112,14 +114,16 @@ def test_numbers_that_are_read_before_or_after_a_write_are_those(function):
     compared(function, *given(torch.float32), calls=3)
 
 
-def test_a_row_outside_a_cache_is_not_written():
+def test_a_row_outside_a_cache_is_an_error_and_is_not_written():
     x, y, _ = given(torch.float32)
     want = x.clone()
     fast = torch.compile(row, backend=backend)
     with torch.no_grad():
         fast(x, y, torch.tensor([2]))
         want[:, 2:3] = y[:, :1] * 2
-        fast(x, y, torch.tensor([11]))
+        with pytest.raises(IndexError, match="indices must be -9 to 8"):
+            fast(x, y, torch.tensor([11]))
+        fast(x, y, torch.tensor([2]))
     torch.testing.assert_close(x, want)
 
 

@@ -1,6 +1,6 @@
 """Reads models of PyTorch: modules, TorchScript and exported programs."""
 
-from autotune.importers.pytorch.call import Call
+from autotune.importers.pytorch.call import Bound, Call
 from autotune.importers.pytorch.division import (
     Division,
     Part,
@@ -20,7 +20,6 @@ from autotune.importers.pytorch.program import exported
 from autotune.importers.pytorch.writes import (
     View,
     Write,
-    listed,
     memory_of,
     with_inputs,
     writes_of,
@@ -28,7 +27,7 @@ from autotune.importers.pytorch.writes import (
 )
 
 __all__ = [
-    "Call", "Division", "IdleError", "Output", "Part", "TorchProgram", "View", "Write",
-    "exported", "from_pytorch", "has_turn", "listed", "memory_of", "nodes_that_count",
+    "Bound", "Call", "Division", "IdleError", "Output", "Part", "TorchProgram", "View", "Write",
+    "exported", "from_pytorch", "has_turn", "memory_of", "nodes_that_count",
     "read_or_divide", "read_program", "reasons", "with_inputs", "writes_of", "written_inputs",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -17,6 +17,23 @@ Operand = Value | Number
 
 
 @dataclass(frozen=True)
+class Bound:
+    """Between what the elements of an index are: torch raises an error where they are not.
+
+    Attributes:
+        index: whole numbers.
+        first: the least that they may be; below 0 where places are counted from the end too.
+        extent: of the axis, which they are below.
+        origin: the layer of the model that reads or writes there.
+    """
+
+    index: Value
+    first: int
+    extent: int
+    origin: str
+
+
+@dataclass(frozen=True)
 class Call:
     """One call of an ATen operator.
 
@@ -24,11 +41,13 @@ class Call:
         name: such as ``"aten.add.Tensor"``.
         types: of its results, as torch says; empty where a result is no tensor.
         origin: the layer of the model that makes the call.
+        bounds: takes those of indices.
     """
 
     name: str
     types: tuple[TensorType, ...]
     origin: str
+    bounds: list[Bound] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def type(self) -> TensorType:
@@ -38,6 +57,19 @@ class Call:
     def refuse(self, argument: str, expected: str, got: object) -> NoReturn:
         """Raise the error for an argument that is not supported."""
         raise GraphError(f"{self.origin}: {self.name}: {argument} must be {expected}, got {got!r}")
+
+    def within(self, index: Value, extent: int, from_end: bool = False) -> None:
+        """Say that indices are places of an axis, counted from its front, or from its end too.
+
+        Raises:
+            GraphError: they are known, and one is not.
+        """
+        first = -extent if from_end else 0
+        if not isinstance(index, Constant):
+            self.bounds.append(Bound(index, first, extent, self.origin))
+        elif (index.array < first).any() or (index.array >= extent).any():
+            limits = int(index.array.min()), int(index.array.max())
+            self.refuse("indices", f"{first} to {extent - 1}", limits)
 
     def apply(self, op: Operator, *inputs: Value) -> Value:
         """Apply an operator of one result."""

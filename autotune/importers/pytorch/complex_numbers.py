@@ -11,6 +11,7 @@ import numpy as np
 from autotune.errors import GraphError
 from autotune.graph import Constant, Operator, TensorType, Value, Variable, ops
 from autotune.importers.pytorch.call import Call, converter_of
+from autotune.importers.pytorch.fourier import real_inverse, transformed
 from autotune.importers.pytorch.nodes import in_order, mapped, origin_of
 from autotune.importers.pytorch.tensors import numbers_of, type_of
 
@@ -295,6 +296,37 @@ def _joined(call: Call, x: Complex) -> Value:
     return call.concatenate(parts, len(parts[0].shape) - 1)
 
 
+def _padded(call: Call, x: Complex, pad: Sequence[int], value: complex = 0) -> Complex:
+    """Surround with zeros, as transforms of more points than there are numbers do."""
+    if value != 0:
+        call.refuse("value", "0 around complex numbers", value)
+    convert = converter_of(call.name)
+    assert convert is not None
+    real, imaginary = (convert(call, each, pad, 0) for each in (x.real, x.imaginary))
+    assert isinstance(real, Value)
+    assert isinstance(imaginary, Value)
+    return Complex(real, imaginary)
+
+
+def _spectrum(
+    call: Call, x: Value, dim: Sequence[int], normalisation: int, one_sided: bool
+) -> Complex:
+    """Return the frequencies of real numbers."""
+    return _complex(
+        call, *transformed(call, (x, None), dim, normalisation, True, one_sided=one_sided)
+    )
+
+
+def _fourier(
+    call: Call, x: Complex, dim: Sequence[int], normalisation: int, forward: bool
+) -> Complex:
+    return _complex(call, *transformed(call, (x.real, x.imaginary), dim, normalisation, forward))
+
+
+def _complex(call: Call, real: Value, imaginary: Value | None) -> Complex:
+    return _Arithmetic(call).made(real, imaginary)
+
+
 def _cast(call: Call, x: Complex | Value, *_: object) -> Complex:
     number = _Arithmetic(call)
     return number.made(*number.parts(x))
@@ -305,6 +337,11 @@ _RULES: dict[str, Callable[..., Value | Complex]] = {
     # Torch puts conjugates off, values do not.
     "resolve_conj": lambda call, x: x, "resolve_neg": lambda call, x: x,
     "_to_copy": _cast, "to": _cast,
+    "_fft_c2c": _fourier, "_fft_r2c": _spectrum,
+    "_fft_c2r": lambda call, x, dim, norm, points: real_inverse(
+        call, (x.real, x.imaginary), dim, norm, points
+    ),
+    "constant_pad_nd": _padded,
     "abs": _absolute,
     "add": _sum, "sub": _difference, "mul": _multiply, "div": _quotient,
     "rsub": lambda call, a, b, alpha=1: _difference(call, b, a, alpha),
@@ -317,4 +354,4 @@ _RULES: dict[str, Callable[..., Value | Complex]] = {
     "view_as_complex": _apart, "view_as_real": _joined,
 }  # fmt: skip
 # Those whose result is real.
-_TO_REAL = ("abs", "imag", "real", "view_as_real")
+_TO_REAL = ("_fft_c2r", "abs", "imag", "real", "view_as_real")

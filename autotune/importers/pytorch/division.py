@@ -303,7 +303,10 @@ class _Draft:
             results.append(Output(number, lent=lent, stride=stride))
         variables = tuple(self._variables.values())
         graph = Graph(variables, tuple(values))
-        program = TorchProgram(graph, variables, self._tensors, tuple(results))
+        program = TorchProgram(
+            graph, variables, self._tensors, tuple(results),
+            bounds=tuple(self._translation.bounds),
+        )  # fmt: skip
         return Part(program, self.calls, tuple(self.reads), tuple(outputs))
 
 

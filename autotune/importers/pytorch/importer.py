@@ -9,7 +9,7 @@ from typing import Any
 from autotune.errors import GraphError
 from autotune.graph import Constant, Graph, TensorType, Value, Variable
 from autotune.importers.imported import ImportedNetwork
-from autotune.importers.pytorch.call import Converter
+from autotune.importers.pytorch.call import Bound, Converter
 from autotune.importers.pytorch.complex_numbers import entering
 from autotune.importers.pytorch.program import exported
 from autotune.importers.pytorch.tensors import empty_like, is_empty, numbers_of, type_of
@@ -17,11 +17,12 @@ from autotune.importers.pytorch.translate import Translation
 from autotune.importers.pytorch.writes import (
     View,
     Write,
-    listed,
     stride_of,
     views_of_inputs,
     views_of_results,
+    with_inputs,
     writes_of,
+    written_inputs,
 )
 from autotune.utils.check import Check
 
@@ -48,6 +49,7 @@ class TorchProgram:
             these are.
         structure: how torch puts the outputs together (a tree spec).
         wholes: what fills memory in which several outputs lie, with its strides.
+        bounds: of indices, beyond which torch raises errors and kernels do not.
     """
 
     graph: Graph
@@ -57,6 +59,7 @@ class TorchProgram:
     writes: tuple[Write, ...] = ()
     structure: Any = None
     wholes: tuple[tuple[Value, tuple[int, ...]], ...] = ()
+    bounds: tuple[Bound, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,9 @@ def from_pytorch(
 ) -> ImportedNetwork:
     """Read a model of PyTorch, for inference.
 
+    What the model writes in place, such as caches, are outputs of the graph behind its own
+    (``writes``); buffers among that are inputs too, with their numbers in ``state``.
+
     Shapes are those of the example inputs; a network for other shapes is imported again.
 
     Args:
@@ -105,8 +111,8 @@ def from_pytorch(
             ``"mine.scale"``; it is called with a `Call` and the operator's arguments.
 
     Raises:
-        GraphError: torch cannot export the model, a shape is known only at run time, the model
-            writes its inputs or buffers, or operators are not supported: all of them are listed.
+        GraphError: torch cannot export the model, a shape is known only at run time, or operators
+            are not supported: all of them are listed.
 
     Example::
 
@@ -116,18 +122,28 @@ def from_pytorch(
     args = None if example_inputs is None else _several(example_inputs)
     own = dict(converters or {})
     traced = exported(model, args, example_kwargs, own)
-    program = read_program(traced, keep_params, input_names, own)
-    if program.writes:
-        raise GraphError(
-            f"from_pytorch: the model writes {listed(program.writes)} in place, which "
-            "a network cannot do; return the new values instead, or give the model to "
-            "autotune.torch.compile"
-        )
+    every = {**traced.constants, **traced.state_dict}
+    written = {each.name for each in writes_of(traced) if each.input is None}
+    buffers = {
+        spec.arg.name: spec.target
+        for spec in traced.graph_signature.input_specs if spec.target in written
+    }  # fmt: skip
+    with_inputs(traced, written)
+    program = read_program(traced, keep_params, input_names, own, buffers)
     params = {}
     if keep_params:
         used = {each.name for each in program.graph.inputs}
         params = {name: numbers_of(t) for name, t in program.tensors.items() if name in used}
-    return ImportedNetwork(program.graph, params)
+    # The new numbers of what is written are behind the model's results.
+    count, outputs = len(program.writes), program.graph.outputs
+    graph = Graph(program.graph.inputs, (*outputs[count:], *outputs[:count]))
+    own_names = [each and each.name for each in program.inputs]
+    writes = {
+        str(own_names[i]): len(outputs) - count + number
+        for number, i in enumerate(written_inputs(program.writes))
+    }  # fmt: skip
+    state = {name: numbers_of(every[name]) for name in buffers.values()}
+    return ImportedNetwork(graph, params, state=state, writes=writes)
 
 
 def _several(inputs: Any) -> tuple[Any, ...]:
@@ -139,8 +155,11 @@ def read_program(
     keep_params: bool = False,
     input_names: Sequence[str] | None = None,
     own: Mapping[str, Converter] | None = None,
+    buffers: Mapping[str, str] | None = None,
 ) -> TorchProgram:
     """Translate an exported program.
+
+    ``buffers`` has names for inputs that are no arguments of the model.
 
     Raises:
         GraphError: as `from_pytorch`.
@@ -152,7 +171,7 @@ def read_program(
                 "input_names", input_names, "a list of names"
             )
         )
-    return Reader(program, Translation(own or {}), keep_params, names).read()
+    return Reader(program, Translation(own or {}), keep_params, names, buffers or {}).read()
 
 
 class Reader:
@@ -164,10 +183,12 @@ class Reader:
         translation: Translation,
         keep_params: bool = False,
         names: list[str] | None = None,
+        buffers: Mapping[str, str] | None = None,
     ) -> None:
         self.program = program
         self.keep_params = keep_params
         self.names = names
+        self.buffers = buffers or {}
         self.translation = translation
         self.inputs: list[Variable | None] = []
         self.params: list[Variable] = []
@@ -215,8 +236,8 @@ class Reader:
             self._tensor(spec.target, kind, node)
 
     def _name(self, given: str) -> str:
-        if self.names is None:
-            return given
+        if self.names is None or given in self.buffers:
+            return self.buffers.get(given, given)
         if not self.names:
             raise GraphError("from_pytorch: input_names needs a name for each input tensor")
         return str(self.names.pop(0))
@@ -275,6 +296,7 @@ class Reader:
             graph, tuple(self.inputs), self.tensors, tuple(results), writes,
             self.program.call_spec.out_spec,
             tuple((self.translation.value(w), tuple(w.meta["val"].stride())) for w in wholes),
+            tuple(self.translation.bounds),
         )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from autotune.errors import GraphError
 from autotune.graph import Constant, TensorType, Value
 from autotune.importers.pytorch import complex_numbers, converters
-from autotune.importers.pytorch.call import Call, Converter, converter_of
+from autotune.importers.pytorch.call import Bound, Call, Converter, converter_of
 from autotune.importers.pytorch.complex_numbers import Complex, has_complex, is_of_complex
 from autotune.importers.pytorch.movement import moved, only_moves
 from autotune.importers.pytorch.nodes import has_turn, in_order, mapped, origin_of, types_of
@@ -51,9 +51,11 @@ class Translation:
             a list of these, or None where an operator is missing.
         missing: operators that cannot be translated, how often each is called.
         own: converters of the caller, by names of operators.
+        bounds: of indices that are not known.
     """
 
     own: Mapping[str, Converter] = field(default_factory=dict)
+    bounds: list[Bound] = field(default_factory=list)
     known: dict[Any, Any] = field(default_factory=dict)
     values: dict[Any, Any] = field(default_factory=dict)
     missing: Counter[str] = field(default_factory=Counter)
@@ -186,7 +188,7 @@ class Translation:
                 self._miss(node)
 
     def _converted(self, node: Any, convert: Callable[..., Any]) -> Any:
-        call = Call(str(node.target), types_of(node), origin_of(node))
+        call = Call(str(node.target), types_of(node), origin_of(node), self.bounds)
         joins = _short(str(node.target)) in _JOINS
         made = convert(call, *mapped(in_order(node), self._some if joins else self.value))
         several = [made] if isinstance(made, Value) else list(made)

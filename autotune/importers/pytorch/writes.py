@@ -87,11 +87,6 @@ def written_inputs(writes: Iterable[Write]) -> list[int]:
     return [each.input for each in writes if each.input is not None]
 
 
-def listed(writes: Iterable[Write]) -> str:
-    """Return the names of what is written as a text."""
-    return ", ".join(sorted(each.name for each in writes))
-
-
 def views_of_inputs(program: Any) -> dict[Any, View]:
     """Return the outputs of an exported program that no operator writes to memory of their own.
 

@@ -116,6 +116,7 @@ def test_writes_to_a_tensor_without_axes_are_refused():
             check(write, *given)
 
 
+MODES = ("sum", "mean", "max")
 BAGS = {
     "bags of one size": (lambda w, i: F.embedding_bag(i, w, mode="sum"), whole(7, 3, 4)),
     "their averages": (lambda w, i: F.embedding_bag(i, w), whole(7, 3, 4)),
@@ -128,6 +129,14 @@ BAGS = {
         lambda w, i, o: (F.embedding_bag(i, w, o, mode="sum"), F.embedding_bag(i, w, o)),
         whole(7, 9), torch.tensor([0, 2, 2, 5]),
     ),
+    "the largest of each": (
+        lambda w, i, o: F.embedding_bag(i, w, o, mode="max"),
+        whole(7, 9), torch.tensor([0, 2, 2, 5]),
+    ),
+    "some of which are left out": (
+        lambda w, i, o: [F.embedding_bag(i, w, o, mode=how, padding_idx=2) for how in MODES],
+        torch.tensor([2, 1, 2, 2, 5, 0]), torch.tensor([0, 2, 4]),
+    ),
     "with an end": (
         lambda w, i, o: F.embedding_bag(i, w, o, mode="sum", include_last_offset=True),
         whole(7, 9), torch.tensor([0, 2, 9]),
@@ -139,3 +148,10 @@ BAGS = Family({name: (function, t(7, 5), *own) for name, (function, *own) in BAG
 @pytest.mark.parametrize("name", BAGS.cases)
 def test_bags_of_rows_are_those_of_torch(name):
     BAGS.check(name)
+
+
+def test_an_infinite_row_is_in_its_own_bag_only():
+    rows = t(7, 5)
+    rows[3, 1], rows[4, 0] = float("inf"), float("nan")
+    offsets = torch.tensor([0, 1, 4])
+    check(lambda w, i, o: F.embedding_bag(i, w, o, mode="sum"), rows, whole(7, 9), offsets)

@@ -15,11 +15,14 @@ from autotune.importers.ranks import written_along
 @converts("embedding")
 def embedding(call: Call, weight: Value, indices: Value, *_: object) -> Value:
     """Take rows of a table."""
+    call.within(indices, weight.shape[0])
     return _taken(call, weight, 0, indices)
 
 
-# One row for each bag and element: 0 where it is in another bag.
+# Every bag is compared with every index.
 _MOST_IN_BAGS = 2**20
+# Modes of bags; the other one, 0, is their sum.
+_AVERAGE, _LARGEST = 1, 2
 
 
 @converts("_embedding_bag", "_embedding_bag_forward_only")
@@ -29,28 +32,49 @@ def embedding_bag(
     padding: int = -1,
 ) -> list[Value | None]:  # fmt: skip
     """Add up, average, or take the largest of, rows of a table for each bag of indices."""
-    if padding >= 0:
-        call.refuse("padding_idx", "None", padding)
     bags, width = call.type.shape
+    count = indices.type.size
+    call.within(indices, weight.shape[0])
     rows = _taken(call, weight, 0, indices)
     if shares is not None:
         rows = call.apply(ops.Multiply(), rows, call.reshape(shares, (*shares.shape, 1)))
-    count = indices.type.size
-    each = count // bags
-    even = np.arange(bags + 1) * each
-    if (
-        each
-        and isinstance(offsets, Constant)
-        and (offsets.array == even[: offsets.shape[0]]).all()
-    ):
-        apart = call.reshape(call.slice(rows, 0, 0, bags * each), (bags, each, width))
-        if bags * each == count or has_end:
-            return [call.apply((ops.Sum, ops.Mean, ops.Max)[mode]((1,)), apart), None, None, None]
-    if mode == _LARGEST or count * bags > _MOST_IN_BAGS:
+    size = _size_of_all(offsets, bags, count, has_end) if padding < 0 else 0
+    if size:
+        apart = call.reshape(call.slice(rows, 0, 0, bags * size), (bags, size, width))
+        return [call.apply((ops.Sum, ops.Mean, ops.Max)[mode]((1,)), apart), None, None, None]
+    if count * bags > _MOST_IN_BAGS:
         call.refuse(
-            "offsets", "those of bags of one size, which are known, or (unless the largest are "
-            f"taken) of at most {_MOST_IN_BAGS} bags times indices", f"{bags} times {count}"
+            "offsets", "those of bags of one size, which are known, or of at most "
+            f"{_MOST_IN_BAGS} bags times indices", f"{bags} times {count}"
         )  # fmt: skip
+    inside = _inside(call, offsets, bags, count, has_end)
+    if padding >= 0:
+        used = call.binary(ops.NotEqual, indices, padding, indices.dtype)
+        inside = call.apply(ops.LogicalAnd(), inside, call.reshape(used, (1, count)))
+    # Chosen, not multiplied: a row of another bag may be infinite.
+    whole = (bags, count, width)
+    own = call.expand(call.reshape(inside, (bags, count, 1)), whole)
+    each = call.expand(call.reshape(rows, (1, count, width)), whole)
+    other = call.constant(-math.inf if mode == _LARGEST else 0, rows.dtype)
+    chosen = call.apply(ops.Where(), own, each, call.expand(other, whole))
+    result = call.apply(ops.Max((1,)) if mode == _LARGEST else ops.Sum((1,)), chosen)
+    if mode in (_AVERAGE, _LARGEST):
+        sizes = call.apply(ops.Sum((1,), True), call.cast(inside, "int32"))
+        result = _of_sizes(call, result, sizes, mode)
+    return [result, None, None, None]
+
+
+def _size_of_all(offsets: Value, bags: int, count: int, has_end: bool) -> int:
+    """Return the size of all bags if they are known to have one; otherwise 0."""
+    size = count // bags
+    even = np.arange(bags + 1) * size
+    if not isinstance(offsets, Constant) or (offsets.array != even[: offsets.shape[0]]).any():
+        return 0
+    return size if has_end or bags * size == count else 0
+
+
+def _inside(call: Call, offsets: Value, bags: int, count: int, has_end: bool) -> Value:
+    """Return which indices are in each bag: [bags, indices]."""
     begin = call.cast(call.slice(offsets, 0, 0, bags), "int32")
     after = [call.slice(offsets, 0, 1, offsets.shape[0])] if offsets.shape[0] > 1 else []
     if not has_end:
@@ -58,26 +82,26 @@ def embedding_bag(
     end = call.cast(call.concatenate(after, 0), "int32")
     place = call.constant(np.arange(count)[None], "int32")
     first, last = (call.reshape(edge, (bags, 1)) for edge in (begin, end))
-    inside = call.apply(
+    return call.apply(
         ops.LogicalAnd(), call.apply(ops.GreaterEqual(), place, first),
         call.apply(ops.Less(), place, last),
     )  # fmt: skip
-    chosen = call.cast(inside, rows.dtype)
-    result = call.apply(ops.Dense(), chosen, call.transpose(rows, (1, 0)))
+
+
+def _of_sizes(call: Call, result: Value, sizes: Value, mode: int) -> Value:
+    """Return averages of sums, or the largest; 0 for bags without indices."""
     if mode == _AVERAGE:
-        sizes = call.cast(call.apply(ops.Subtract(), last, first), rows.dtype)
-        least = call.apply(ops.Maximum(), sizes, call.constant(1, rows.dtype))
-        result = call.apply(ops.Divide(), result, least)
-    return [result, None, None, None]
-
-
-# Modes of bags; the other one, 0, is their sum.
-_AVERAGE, _LARGEST = 1, 2
+        some = call.apply(ops.Maximum(), sizes, call.constant(1, "int32"))
+        return call.apply(ops.Divide(), result, call.cast(some, result.dtype))
+    full = call.expand(call.apply(ops.Greater(), sizes, call.constant(0, "int32")), result.shape)
+    nothing = call.expand(call.constant(0, result.dtype), result.shape)
+    return call.apply(ops.Where(), full, result, nothing)
 
 
 @converts("index_select")
 def index_select(call: Call, x: Value, dim: int, index: Value) -> Value:
     """Take slices along an axis."""
+    call.within(index, x.shape[dim] if x.shape else 1)
     return call.reshape(_taken(call, x, dim % x.type.ndim, index), call.type.shape)
 
 
@@ -107,6 +131,8 @@ def index(call: Call, x: Value, indices: Sequence[Value | None]) -> Value:
     rest = [axis for axis in range(x.type.ndim) if axis not in axes]
     moved = call.transpose(x, [*rest[:first], *axes, *rest[first:]])
     extents = [x.shape[axis] for axis in axes]
+    for (_, each), extent in zip(given, extents, strict=True):
+        call.within(each, extent, from_end=True)
     flat = call.reshape(
         moved, (*moved.shape[:first], math.prod(extents), *moved.shape[first + len(axes) :])
     )
@@ -149,6 +175,7 @@ def gather(call: Call, x: Value, dim: int, index: Value, sparse_grad: bool = Fal
     """Take an element of each line along an axis."""
     at = dim % x.type.ndim
     rank, shape = x.type.ndim, index.shape
+    call.within(index, x.shape[at])
     strides = [math.prod(x.shape[axis + 1 :]) for axis in range(rank)]
     here = np.zeros(shape, "int64")
     for axis in range(rank):
@@ -178,6 +205,8 @@ def written(
     if axes != list(range(first, first + len(axes))):
         call.refuse("indices", "of neighbouring axes", axes)
     extents = [x.shape[axis] for axis in axes]
+    for (_, each), extent in zip(given, extents, strict=True):
+        call.within(each, extent, from_end=True)
     shape = np.broadcast_shapes(*[each.shape for _, each in given])
     before, behind = x.shape[:first], x.shape[first + len(axes) :]
     count = math.prod(shape)

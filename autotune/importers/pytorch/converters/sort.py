@@ -79,13 +79,14 @@ def _at(call: Call, dim: int, index: int, *several: Value) -> list[Value]:
 @converts("scatter_add")
 def scatter_add(call: Call, x: Value, dim: int, index: Value, source: Value) -> Value:
     """Add elements to places along an axis."""
-    return written_along(x, index, source, _axis(call, x, dim), "add", call.origin)
+    return written_along(x, index, source, _axis(call, x, dim, index), "add", call.origin)
 
 
-def _axis(call: Call, x: Value, dim: int) -> int:
-    """Return the axis of what is written to."""
+def _axis(call: Call, x: Value, dim: int, index: Value) -> int:
+    """Return the axis of what is written to, of which all indices are."""
     if not x.shape:
         call.refuse("the data", "a tensor with an axis", str(x.type))
+    call.within(index, x.shape[dim])
     return dim % x.type.ndim
 
 
@@ -100,7 +101,7 @@ def scatter_reduce(
     """Combine elements with those at places along an axis, or these alone where there are some."""
     if reduce not in _REDUCTIONS:
         call.refuse("reduce", f"one of {', '.join(_REDUCTIONS)}", reduce)
-    axis, how = _axis(call, x, dim), _REDUCTIONS[reduce]
+    axis, how = _axis(call, x, dim, index), _REDUCTIONS[reduce]
 
     def combined(data: Value, updates: Value, kind: str) -> Value:
         return written_along(data, index, updates, axis, kind, call.origin)
@@ -163,4 +164,4 @@ def scattered(call: Call, x: Value, dim: int, index: Value, source: Operand) -> 
     """Write elements to places along an axis that depend on the data."""
     if not isinstance(source, Value) or not source.shape:
         source = call.expand(call.value(source, x.dtype), index.shape)
-    return written_along(x, index, source, _axis(call, x, dim), "none", call.origin)
+    return written_along(x, index, source, _axis(call, x, dim, index), "none", call.origin)

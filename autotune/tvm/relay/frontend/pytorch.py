@@ -48,8 +48,8 @@ def from_pytorch(
         the module, and the numbers of its parameters by name.
 
     Raises:
-        GraphError: the inputs are not described so, or the model cannot be imported; operators
-            that are missing are all listed.
+        GraphError: the inputs are not described so, the model writes in place, or it cannot be
+            imported; operators that are missing are all listed.
     """
     del keep_quantized_weight, export_renamed_c_graph_path, preserve_pytorch_scopes
     check = Check(GraphError, "from_pytorch")
@@ -66,6 +66,12 @@ def from_pytorch(
         keep_params=True,
         converters=own,
     )
+    if found.writes:
+        raise GraphError(
+            f"from_pytorch: the model writes {', '.join(sorted(found.writes))} in place, which no "
+            "module of relay does; autotune.importers.from_pytorch returns the new numbers, and "
+            "autotune.torch.compile writes them"
+        )
 
     def named(name: str) -> str:
         return name.replace(".", "_") if use_parser_friendly_name else name
