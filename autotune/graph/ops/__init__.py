@@ -5,6 +5,7 @@ from autotune.graph.ops.attention import Attention
 from autotune.graph.ops.attention_layouts import PackedAttention, RowsFirstAttention
 from autotune.graph.ops.broadcast import (
     Add,
+    Atan2,
     BiasAdd,
     BitwiseAnd,
     BitwiseOr,
@@ -89,7 +90,7 @@ from autotune.graph.ops.quantised_layers import QuantisedConv2d, QuantisedDense,
 from autotune.graph.ops.quantised_pool import QuantisedGlobalAvgPool2d
 from autotune.graph.ops.reduce import Argmax, Argmin, Max, Mean, Min, Prod, Reduction, Sum
 from autotune.graph.ops.requantise import Requantised
-from autotune.graph.ops.scan import Cumprod, Cumsum
+from autotune.graph.ops.scan import Cummax, Cummin, Cumprod, Cumsum
 from autotune.graph.ops.shape import (
     BatchFlatten,
     Concatenate,
@@ -114,6 +115,7 @@ __all__ = [
     "Argmin",
     "Asin",
     "Atan",
+    "Atan2",
     "Attention",
     "AvgPool2d",
     "BatchFlatten",
@@ -136,6 +138,8 @@ __all__ = [
     "Copy",
     "Cos",
     "Cosh",
+    "Cummax",
+    "Cummin",
     "Cumprod",
     "Cumsum",
     "Dense",

@@ -13,6 +13,7 @@ from autotune.graph.operator import Operator, Pattern
 from autotune.graph.ops.spelling import define
 from autotune.graph.types import Array, TensorType
 from autotune.ir import Expr
+from autotune.te.broadcast import broadcast
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
 
@@ -76,6 +77,8 @@ Divide = _binary("divide", topi.divide, np.divide)
 TruncDivide = _binary("trunc_divide", topi.trunc_divide, _truncated)
 FloorDivide = _binary("floor_divide", topi.floor_divide, np.floor_divide)
 Power = _binary("power", topi.power, np.power)
+# The angle of the point that has the second input beside the axis, and the first above it.
+Atan2 = _binary("atan2", lambda y, x: broadcast(te.atan2, y, x, "T_atan2"), np.arctan2)
 # The remainder with the sign of the dividend, as in C, and with that of the divisor.
 Mod = _binary("mod", topi.mod, np.fmod)
 FloorMod = _binary("floor_mod", topi.floor_mod, np.mod)

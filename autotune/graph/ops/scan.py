@@ -1,4 +1,4 @@
-"""Cumulative sums and products."""
+"""Cumulative sums, products and extremes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,42 @@ from autotune import te, topi
 from autotune.graph.operator import Operator, Pattern
 from autotune.graph.ops.sums import sums_of
 from autotune.graph.types import Array, TensorType
-from autotune.ir import Expr, IterVar
+from autotune.ir import Expr, IterVar, is_float
 from autotune.te.tensor import Tensor
 
 _TIMES = te.comm_reducer(lambda x, y: x * y, lambda t: te.const(1, t), name="prod")
+
+
+def _greater(x: Expr, y: Expr) -> Expr:
+    """Return the greater number; NaN where one of them is."""
+    return te.Select(_is_nan(x, x >= y), x, y)
+
+
+def _smaller(x: Expr, y: Expr) -> Expr:
+    """Return the smaller number; NaN where one of them is."""
+    return te.Select(_is_nan(x, x <= y), x, y)
+
+
+def _is_nan(x: Expr, otherwise: Expr) -> Expr:
+    return te.any(te.isnan(x), otherwise) if is_float(x.dtype) else otherwise
+
+
+def _identity(number: float, dtype: str) -> Expr:
+    """Return a number; of an infinite one the last that a type of whole numbers has."""
+    if math.isfinite(number) or is_float(dtype):
+        return te.const(number, dtype)
+    return te.max_value(dtype) if number > 0 else te.min_value(dtype)
+
+
+_GREATEST = te.comm_reducer(_greater, lambda t: _identity(-math.inf, t), name="greatest")
+_SMALLEST = te.comm_reducer(_smaller, lambda t: _identity(math.inf, t), name="smallest")
 
 
 @dataclass(frozen=True)
 class _Prefixes(Operator):
     """What the first 1, 2, ... elements along an axis combine to."""
 
-    neutral: ClassVar[int]
+    neutral: ClassVar[float]
     pattern: ClassVar[Pattern] = Pattern.OPAQUE
     along: int = -1
 
@@ -55,7 +80,7 @@ class _Prefixes(Operator):
         extent, kind = shape[at], sums_of(x.dtype)
         piece = max(1, math.isqrt(extent))
         pieces = -(-extent // piece)
-        neutral, outside = te.const(self.neutral, kind), (shape[:at], shape[at + 1 :])
+        neutral, outside = _identity(self.neutral, kind), (shape[:at], shape[at + 1 :])
         inner, before = te.reduce_axis((0, piece), "k"), te.reduce_axis((0, pieces), "p")
         rank = len(shape)
 
@@ -96,7 +121,7 @@ class Cumsum(_Prefixes):
     """Sums of the first 1, 2, ... elements along an axis."""
 
     name: ClassVar[str] = "cumsum"
-    neutral: ClassVar[int] = 0
+    neutral: ClassVar[float] = 0
 
     @staticmethod
     def reduced(values: Expr, axis: IterVar) -> Expr:
@@ -120,7 +145,7 @@ class Cumprod(_Prefixes):
     """Products of the first 1, 2, ... elements along an axis."""
 
     name: ClassVar[str] = "cumprod"
-    neutral: ClassVar[int] = 1
+    neutral: ClassVar[float] = 1
 
     @staticmethod
     def reduced(values: Expr, axis: IterVar) -> Expr:
@@ -137,3 +162,51 @@ class Cumprod(_Prefixes):
         """Multiply."""
         (x,) = inputs
         return np.cumprod(x, axis=self.along, dtype=x.dtype)
+
+
+@dataclass(frozen=True)
+class Cummax(_Prefixes):
+    """The greatest of the first 1, 2, ... elements along an axis; NaN from the first one on."""
+
+    name: ClassVar[str] = "cummax"
+    neutral: ClassVar[float] = -math.inf
+
+    @staticmethod
+    def reduced(values: Expr, axis: IterVar) -> Expr:
+        """Return the greatest."""
+        greatest: Expr = _GREATEST(values, axis=axis)
+        return greatest
+
+    @staticmethod
+    def combined(a: Expr, b: Expr) -> Expr:
+        """Return the greater of two."""
+        return _greater(a, b)
+
+    def reference(self, *inputs: Array) -> Array:
+        """Take the greatest."""
+        found: Array = np.maximum.accumulate(inputs[0], axis=self.along)
+        return found
+
+
+@dataclass(frozen=True)
+class Cummin(_Prefixes):
+    """The least of the first 1, 2, ... elements along an axis; NaN from the first one on."""
+
+    name: ClassVar[str] = "cummin"
+    neutral: ClassVar[float] = math.inf
+
+    @staticmethod
+    def reduced(values: Expr, axis: IterVar) -> Expr:
+        """Return the least."""
+        least: Expr = _SMALLEST(values, axis=axis)
+        return least
+
+    @staticmethod
+    def combined(a: Expr, b: Expr) -> Expr:
+        """Return the smaller of two."""
+        return _smaller(a, b)
+
+    def reference(self, *inputs: Array) -> Array:
+        """Take the least."""
+        found: Array = np.minimum.accumulate(inputs[0], axis=self.along)
+        return found

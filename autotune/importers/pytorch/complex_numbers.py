@@ -296,6 +296,10 @@ def _joined(call: Call, x: Complex) -> Value:
     return call.concatenate(parts, len(parts[0].shape) - 1)
 
 
+def _angle(call: Call, x: Complex) -> Value:
+    return call.apply(ops.Atan2(), x.imaginary, x.real)
+
+
 def _padded(call: Call, x: Complex, pad: Sequence[int], value: complex = 0) -> Complex:
     """Surround with zeros, as transforms of more points than there are numbers do."""
     if value != 0:
@@ -341,7 +345,7 @@ _RULES: dict[str, Callable[..., Value | Complex]] = {
     "_fft_c2r": lambda call, x, dim, norm, points: real_inverse(
         call, (x.real, x.imaginary), dim, norm, points
     ),
-    "constant_pad_nd": _padded,
+    "angle": _angle, "constant_pad_nd": _padded,
     "abs": _absolute,
     "add": _sum, "sub": _difference, "mul": _multiply, "div": _quotient,
     "rsub": lambda call, a, b, alpha=1: _difference(call, b, a, alpha),
@@ -354,4 +358,4 @@ _RULES: dict[str, Callable[..., Value | Complex]] = {
     "view_as_complex": _apart, "view_as_real": _joined,
 }  # fmt: skip
 # Those whose result is real.
-_TO_REAL = ("_fft_c2r", "abs", "imag", "real", "view_as_real")
+_TO_REAL = ("_fft_c2r", "abs", "angle", "imag", "real", "view_as_real")

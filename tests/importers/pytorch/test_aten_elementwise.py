@@ -25,6 +25,7 @@ ARITHMETIC = {
     "pow 0.5": lambda x, y: x.abs() ** 0.5,
     "pow 2.5": lambda x, y: x.abs() ** 2.5,
     "2 to a power": lambda x, y: 2.0**x,
+    "atan2": torch.atan2,
     "maximum": torch.maximum,
     "minimum": torch.minimum,
     "comparisons": lambda x, y: (x < y, x <= y, x > y, x >= y, x == y, x != y),
@@ -150,3 +151,9 @@ def test_questions_of_floats_and_assignments_to_parts_are_those_of_torch():
 
 def test_limits_that_cross_give_the_upper_one():
     check(lambda a: (a.clamp(2, -1), (a * 9).long().clamp(2, -1)), t(2, 3))
+
+
+def test_angles_of_points_on_axes_and_far_away_are_those_of_torch():
+    inf, nan = float("inf"), float("nan")
+    x = torch.tensor([0.0, -0.0, 1.0, -1.0, inf, -inf, nan], dtype=torch.float64)
+    check(lambda a, b: (torch.atan2(a[:, None], b[None]), a.angle()), x, x)

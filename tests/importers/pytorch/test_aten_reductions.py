@@ -16,6 +16,8 @@ REDUCTIONS = {
     "truth": lambda x: ((x > 1).any(1), (x > -9).all(), (x > 0).any()),
     "cumsum": lambda x: x.cumsum(1),
     "cumprod": lambda x: x.cumprod(2),
+    "extremes so far": lambda x: (*x.cummax(1), *x.cummin(-1)),
+    "extremes of equal and whole ones": lambda x: (*x.round().cummax(0), *x.long().cummin(2)),
     "logsumexp": lambda x: x.logsumexp((1, 2)),
     "sum of truth values": lambda x: (x > 0).sum(1),
 }
@@ -65,3 +67,9 @@ def test_what_is_no_number_is_greater_than_all_numbers(greatest):
         (lambda x: torch.sort(x, dim=1, stable=True, descending=greatest), x),
         (lambda x: torch.topk(x, 2, 1, largest=greatest)[0], x),
     )
+
+
+def test_once_an_element_is_no_number_neither_are_extremes_so_far():
+    x = with_nan()
+    x[0], x[2, 0] = 1.0, -float("inf")
+    check(lambda x: (*x.cummax(1), *x.cummin(1)), x)

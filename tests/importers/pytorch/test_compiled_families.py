@@ -32,6 +32,7 @@ class Families(nn.Module):
             torch.slice_scatter(x, x[:, :2] * 2, 1, 1, 3),
             F.softplus(x) + F.elu(x) + F.mish(x),
             x.var((1, 2)),
+            x.cummax(1)[1] + torch.atan2(x, q[0, :, :, :1]).cummin(2)[0],
             torch.fft.irfft(torch.fft.rfft(x) * (1 + 2j), n=6),
             F.conv_transpose1d(x, torch.ones(4, 2, 3), stride=2),
         )

@@ -39,7 +39,7 @@ CASES = {
     "there and back": lambda x: FFT.irfft(FFT.rfft(x) * 2, n=10),
     "stft": lambda x: torch.stft(x[0], return_complex=True, **SHORT),
     "istft": lambda x: torch.istft(torch.stft(x[0], return_complex=True, **SHORT), **SHORT),
-    "lengths": lambda x: FFT.rfft(x[..., 1:]).abs(),
+    "lengths and angles": lambda x: (FFT.rfft(x[..., 1:]).abs(), FFT.rfft(x[..., 1:]).angle()),
 }
 
 

@@ -65,6 +65,7 @@ def _register_plain() -> None:
         "maximum": ops.Maximum,
         "minimum": ops.Minimum,
         "true_divide": ops.Divide,
+        "atan2": ops.Atan2,
     }
     for name, op in table.items():
         converts(name)(partial(_plain, op))

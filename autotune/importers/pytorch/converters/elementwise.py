@@ -224,6 +224,16 @@ def sign(call: Call, x: Value) -> Value:
     return call.apply(ops.Subtract(), up, call.cast(call.apply(ops.Less(), x, zero), x.dtype))
 
 
+@converts("angle")
+def angle(call: Call, x: Value) -> Value:
+    """Return the angle of real numbers in the plane of complex ones: 0 or pi; NaN stays."""
+    x = call.cast(x, call.type.dtype)
+    pi, zero = (call.expand(call.constant(n, x.dtype), x.shape) for n in (math.pi, 0))
+    negative = call.apply(ops.Less(), x, call.constant(0, x.dtype))
+    turned = call.apply(ops.Where(), negative, pi, zero)
+    return call.apply(ops.Where(), call.apply(ops.IsNan(), x), x, turned)
+
+
 @converts("trunc")
 def trunc(call: Call, x: Value) -> Value:
     """Round towards 0."""

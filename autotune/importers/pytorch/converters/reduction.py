@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from autotune.graph import Value, ops
 from autotune.importers.pytorch.call import Call, Operand, converts
 
@@ -99,6 +101,29 @@ def cumulative(call: Call, x: Value, dim: int, *_: object) -> Value:
     x = call.cast(x, call.type.dtype)
     of = ops.Cumprod if "cumprod" in call.name else ops.Cumsum
     return call.apply(of(dim), x) if x.shape else x
+
+
+@converts("cummax", "cummin")
+def cumulative_extreme(call: Call, x: Value, dim: int) -> list[Value]:
+    """Take the largest or the least so far along an axis, and the last place where it was."""
+    if not x.shape:
+        return [x, call.constant(0, "int64")]
+    axis = dim % x.type.ndim
+    op = ops.Cummax if "cummax" in call.name else ops.Cummin
+    if x.dtype == "bool":
+        found = call.cast(call.apply(op(axis), call.cast(x, "int32")), "bool")
+    else:
+        found = call.apply(op(axis), x)
+    is_it = call.apply(ops.Equal(), x, found)
+    if "float" in x.dtype:
+        is_it = call.apply(ops.LogicalOr(), is_it, call.apply(ops.IsNan(), x))
+    line = [x.shape[axis] if i == axis else 1 for i in range(x.type.ndim)]
+    own = call.expand(
+        call.constant(np.arange(x.shape[axis], dtype="int32").reshape(line)), x.shape
+    )
+    nowhere = call.expand(call.constant(0, "int32"), x.shape)
+    places = call.apply(ops.Cummax(axis), call.apply(ops.Where(), is_it, own, nowhere))
+    return [found, call.cast(places, "int64")]
 
 
 @converts("logsumexp")
