@@ -139,16 +139,16 @@ def _last(function: FusedFunction) -> Node | None:
     """Return the write with which a function ends; None if it does not."""
     (*_, last) = function.graph.nodes
     whole = len(function.outputs) == 1 and function.graph.outputs == last.outputs
-    return last if whole and isinstance(last.op, ops.Write) else None
+    return last if whole and isinstance(last.op, ops.Writing) else None
 
 
 def _storing(function: FusedFunction) -> FusedFunction:
     """Return a function that ends with a write as one that stores the updates only."""
     node = _last(function)
     assert node is not None
-    assert isinstance(node.op, ops.Write)
+    assert isinstance(node.op, ops.Writing)
     data, *rest = node.inputs
-    op = ops.WriteOver(data.shape, node.op.along, node.op.axes)
+    op = node.op.stored(data.shape)
     kept = [each for each in function.graph.inputs if each is not data]
     named: dict[Variable, Value] = {own: Variable(own.type, f"p{i}") for i, own in enumerate(kept)}
     whole = Graph(tuple(kept), Node(op, tuple(rest), node.origin).outputs)

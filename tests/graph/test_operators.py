@@ -84,6 +84,9 @@ CASES = [
     (ops.Cumsum(0), (1,)),
     (ops.Cummax(1), (2, 10, 3)),
     (ops.Cummin(), (3, 7)),
+    (ops.WriteSlice((0, 2), (1, 3)), (3, 9), (3, 2)),
+    (ops.WriteSlice((1, 0, 4), (1, 1, 1)), (3, 4, 7), (1, 4, 3)),
+    (ops.WriteSlice((0, 0), (1, 1)), (3, 4), (3, 4)),
     (ops.Atan2(), (3, 4), (1, 4)),
     (ops.Cumprod(), (3, 7)),
     (ops.Cumprod(1), (2, 10, 3)),
@@ -236,7 +239,7 @@ def test_every_operator_is_in_a_case_or_replaced_before_kernels_are_made():
     # Those of quantised models are in test_quantised_ops.py and in tests/importers.
     quantised = {name for name in OPERATORS if name.startswith("qnn.")}
     # Those that write are in tests/network/test_write_over.py.
-    apart = {"take", "full", "write", "write_over"}
+    apart = {"take", "full", "write", "write_over", "write_slice_over"}
     assert left - replaced == {*apart, *OF_WHOLE_NUMBERS, *quantised}
 
 

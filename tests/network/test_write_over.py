@@ -78,6 +78,38 @@ def test_the_input_stays_where_nobody_gives_its_memory(case):
     np.testing.assert_array_equal(instance.inputs[0].numpy(), given[0])
 
 
+# What begins where, with which strides and of which extents.
+SLICES = {
+    "rows of a cache": ((0, 0, 5, 0), (1, 1, 1, 1), (2, 3, 4, 16)),
+    "every third row of some": ((1, 0, 2, 0), (1, 1, 3, 1), (1, 3, 4, 16)),
+    "a box": ((1, 1, 8, 3), (1, 1, 1, 4), (1, 2, 4, 3)),
+}
+
+
+@pytest.mark.parametrize("target", ["c", "cuda -emulate"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+@pytest.mark.parametrize("case", SLICES)
+def test_a_slice_is_written_in_the_place_of_the_input(case, dtype, target):
+    begin, strides, shape = SLICES[case]
+    op = ops.WriteSlice(begin, strides)
+    cache = Variable(TensorType(SHAPE, dtype), "cache")
+    updates = Variable(TensorType(shape, dtype), "updates")
+    result = apply(op, cache, apply(ops.Add(), updates, updates))
+    graph = Graph((cache, updates), (result, apply(ops.Add(), result, result)))
+    rng = np.random.default_rng(0)
+    given = [rng.integers(-9, 9, each.shape).astype(dtype) for each in (cache, updates)]
+    want = op.reference(given[0], given[1] + given[1])
+    for over in ({0: 0}, {}):
+        network = compile_network(graph, target, over=over)
+        stored = [step.function.stores_updates for step in network.plan.steps]
+        assert stored == ([True, False] if over else [False] * len(stored))
+        instance = network.instance()
+        got, twice = instance(*given)
+        assert (got.pointer == instance.inputs[0].pointer) == bool(over)
+        np.testing.assert_array_equal(got.numpy(), want)
+        np.testing.assert_array_equal(twice.numpy(), want + want)
+
+
 @pytest.mark.parametrize("order", [(0, 3), (3, 0)])
 def test_an_array_is_not_bound_to_a_cache_and_to_what_is_read_after_its_write(order):
     variables = (*cache_of("a row of a cache", "float32"), Variable(TensorType(SHAPE), "other"))

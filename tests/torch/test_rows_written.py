@@ -49,8 +49,25 @@ def elements(x, y, at):
     return x.sum(1)
 
 
+def a_slice(x, y, at):
+    x[:, 2:5] = y[:, :3] * 2
+    return x.sum(1)
+
+
+def every_second_row_and_one(x, y, at):
+    x[:, 1:6:2] = y[:, :3]
+    x[:, -1].copy_(y[:, 4] + 1)
+    return x.amax(1)
+
+
+def known_rows(x, y, at):
+    x.index_copy_(1, torch.arange(4, 7), y[:, :3])
+    x[:, torch.tensor([0])] = y[:, 5:6]
+    return x.mean(1, dtype=torch.float32)
+
+
 STORED = [
-    row, rows_by_brackets,
+    a_slice, every_second_row_and_one, known_rows, row, rows_by_brackets,
     with_numbers_of_other_rows, twice, the_same_row_again, from_the_end, elements,
 ]  # fmt: skip
 

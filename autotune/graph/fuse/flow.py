@@ -78,7 +78,7 @@ class _Flow:
         else:
             for value, source in zip(node.inputs, sources, strict=True):
                 source.readers.append((vertex, _edge(node, value)))
-        if isinstance(node.op, ops.Write) and _writes(sources[0]):
+        if isinstance(node.op, ops.Writing) and _writes(sources[0]):
             sources[0].escapes = True  # each may be in the place of what it writes to
         if len(node.outputs) == 1:
             self.known[node.outputs[0]] = vertex
@@ -90,7 +90,7 @@ class _Flow:
 
 
 def _writes(vertex: Vertex) -> bool:
-    return vertex.node is not None and isinstance(vertex.node.op, ops.Write)
+    return vertex.node is not None and isinstance(vertex.node.op, ops.Writing)
 
 
 def _edge(node: Node, value: Value) -> Pattern:

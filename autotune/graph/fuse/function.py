@@ -68,7 +68,7 @@ class FusedFunction:
     @property
     def stores_updates(self) -> bool:
         """Whether its result is in memory of which it writes a part."""
-        return any(isinstance(node.op, ops.WriteOver) for node in self.graph.nodes)
+        return any(isinstance(node.op, ops.Storing) for node in self.graph.nodes)
 
     @property
     def joins(self) -> bool:

@@ -104,7 +104,7 @@ from autotune.graph.ops.shape import (
     Transpose,
 )
 from autotune.graph.ops.winograd import WinogradConv2d, WinogradWeight
-from autotune.graph.ops.write import Write, WriteOver
+from autotune.graph.ops.write import Storing, Write, WriteOver, WriteSlice, WriteSliceOver, Writing
 
 __all__ = [
     "Abs",
@@ -222,6 +222,7 @@ __all__ = [
     "Sqrt",
     "Squeeze",
     "Stack",
+    "Storing",
     "StridedSlice",
     "Subtract",
     "Sum",
@@ -238,4 +239,7 @@ __all__ = [
     "WinogradWeight",
     "Write",
     "WriteOver",
+    "WriteSlice",
+    "WriteSliceOver",
+    "Writing",
 ]

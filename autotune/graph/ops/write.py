@@ -20,8 +20,25 @@ from autotune.topi import utils
 _GREATEST = te.comm_reducer(lambda x, y: te.max(x, y), lambda t: te.const(-1, t), name="place")
 
 
+class Writing(Operator):
+    """Replaces elements of the first input; may become a `Storing` where that is written over."""
+
+    def stored(self, shape: tuple[int, ...]) -> Storing:
+        """Return what the operator becomes where the result is in the memory of the data."""
+        raise NotImplementedError
+
+
+class Storing(Operator):
+    """What a `Writing` becomes where its result is in the memory of its data, no input any more.
+
+    Its result has the shape of the data, of which it stores what is new.
+    """
+
+    pattern: ClassVar[Pattern] = Pattern.OPAQUE
+
+
 @dataclass(frozen=True)
-class Write(Operator):
+class Write(Writing):
     """Replace elements of the first input by those of the third, at indices of the second.
 
     Indices of some neighbouring axes are whole numbers of int32, counted through all of these axes
@@ -36,6 +53,10 @@ class Write(Operator):
     pattern: ClassVar[Pattern] = Pattern.INJECTIVE
     along: int = 0
     axes: int = 1
+
+    def stored(self, shape: tuple[int, ...]) -> Storing:
+        """Return the operator that stores the updates."""
+        return WriteOver(shape, self.along, self.axes)
 
     def infer(self, *inputs: TensorType) -> TensorType:
         """Return the type of the data."""
@@ -110,8 +131,8 @@ class Write(Operator):
 
 
 @dataclass(frozen=True)
-class WriteOver(Operator):
-    """What `Write` becomes where its result is in the memory of its data, of which it is no input.
+class WriteOver(Storing):
+    """What `Write` becomes.
 
     Attributes:
         shape: of the data.
@@ -119,7 +140,6 @@ class WriteOver(Operator):
     """
 
     name: ClassVar[str] = "write_over"
-    pattern: ClassVar[Pattern] = Pattern.OPAQUE
     shape: tuple[int, ...] = ()
     along: int = 0
     axes: int = 1
@@ -152,6 +172,114 @@ class WriteOver(Operator):
         places, updates = inputs
         data = np.zeros(self.shape, updates.dtype)
         return Write(self.along, self.axes).reference(data, places, updates)
+
+
+@dataclass(frozen=True)
+class WriteSlice(Writing):
+    """Replace a strided slice of the first input by the second one, which has its shape.
+
+    Attributes:
+        begin: of the slice, in each dimension.
+        strides: in each dimension, at least 1.
+    """
+
+    name: ClassVar[str] = "write_slice"
+    pattern: ClassVar[Pattern] = Pattern.INJECTIVE
+    begin: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+
+    def stored(self, shape: tuple[int, ...]) -> Storing:
+        """Return the operator that stores the slice."""
+        return WriteSliceOver(shape, self.begin, self.strides)
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        """Return the type of the data."""
+        self.take(inputs, 2)
+        data, updates = inputs
+        if not len(self.begin) == len(self.strides) == data.ndim == updates.ndim:
+            self.refuse("begin and strides", f"{data.ndim} numbers each", self.begin)
+        if updates.dtype != data.dtype:
+            self.refuse("updates", f"of {data.dtype}", updates)
+        parts = zip(self.begin, self.strides, updates.shape, data.shape, strict=True)
+        if any(b < 0 or step < 1 or b + (n - 1) * step >= whole for b, step, n, whole in parts):
+            self.refuse("begin and strides", f"those of a slice within {data}", self.begin)
+        return data
+
+    def compute(self, *inputs: Tensor) -> Tensor:
+        """Choose by the index."""
+        data, updates = inputs
+        shape, extents = TensorType.of(data).shape, TensorType.of(updates).shape
+        parts = list(zip(self.begin, self.strides, extents, shape, strict=True))
+
+        def value(*i: Expr) -> Expr:
+            inside, places = [], []
+            for index, (begin, step, count, whole) in zip(i, parts, strict=True):
+                if count == whole:
+                    places.append(index)
+                    continue
+                far = index - begin
+                if begin:
+                    inside.append(far >= 0)
+                if begin + (count - 1) * step < whole - 1:
+                    inside.append(far <= (count - 1) * step)
+                if step > 1:
+                    inside.append(te.indexmod(te.max(far, 0), step) == 0)
+                place = te.indexdiv(te.max(far, 0), step)
+                places.append(te.min(place, count - 1))
+            if not inside:
+                return updates(*i)
+            return te.if_then_else(te.all(*inside), updates(*places), data(*i))
+
+        return define(shape, value, "T_write_slice")
+
+    def reference(self, *inputs: Array) -> Array:
+        """Write."""
+        data, updates = inputs
+        made = np.array(data)
+        made[tuple(
+            slice(begin, begin + (count - 1) * step + 1, step)
+            for begin, step, count in zip(self.begin, self.strides, updates.shape, strict=True)
+        )] = updates  # fmt: skip
+        return made
+
+
+@dataclass(frozen=True)
+class WriteSliceOver(Storing):
+    """What `WriteSlice` becomes.
+
+    Attributes:
+        shape: of the data.
+        begin, strides: as of `WriteSlice`.
+    """
+
+    name: ClassVar[str] = "write_slice_over"
+    shape: tuple[int, ...] = ()
+    begin: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        """Return the type of the data."""
+        self.take(inputs, 1)
+        data = TensorType(self.shape, inputs[0].dtype)
+        return WriteSlice(self.begin, self.strides).infer(data, *inputs)
+
+    def compute(self, *inputs: Tensor) -> Tensor:
+        """Store the updates only."""
+        (updates,) = inputs
+
+        def body(*i: Expr) -> tuple[Expr, tuple[Expr, ...], Expr]:
+            parts = zip(i, self.begin, self.strides, strict=True)
+            places = tuple(index * step + begin for index, begin, step in parts)
+            return updates(*i), places, te.const(1, "bool")
+
+        extents = TensorType.of(updates).shape
+        names = utils.axis_names(len(extents))
+        return store_at(self.shape, extents, body, "T_write_slice_over", names)
+
+    def reference(self, *inputs: Array) -> Array:
+        """Write to zeros."""
+        data = np.zeros(self.shape, inputs[0].dtype)
+        return WriteSlice(self.begin, self.strides).reference(data, *inputs)
 
 
 def _index(places: Tensor, *i: Expr) -> Expr:

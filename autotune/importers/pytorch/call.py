@@ -130,13 +130,21 @@ class Call:
         op = ops.StridedSlice((0,) * axis + (begin,), (*before, end), (1,) * axis + (step,))
         return self.apply(op, value)
 
+    def write_slice(
+        self, value: Value, source: Value, axis: int, begin: int, step: int = 1
+    ) -> Value:
+        """Write a tensor of as many dimensions to every step-th place of an axis."""
+        begins, steps = [0] * value.type.ndim, [1] * value.type.ndim
+        begins[axis], steps[axis] = begin, step
+        return self.apply(ops.WriteSlice(tuple(begins), tuple(steps)), value, source)
+
     def concatenate(self, values: Sequence[Value], axis: int) -> Value:
         """Join values along an axis."""
         return values[0] if len(values) == 1 else self.apply(ops.Concatenate(axis), *values)
 
 
-# Returns what a call computes: a value for each result.
-Converter = Callable[..., "Value | Sequence[Value | None]"]
+# Returns what a call computes: a value for each result; None where it has no rule for it.
+Converter = Callable[..., "Value | Sequence[Value | None] | None"]
 # Name of an ATen operator, with or without the name of the overload -> what converts its calls.
 CONVERTERS: dict[str, Converter] = {}
 

@@ -130,7 +130,7 @@ def _by_parts(call: Call, target: Any, args: Sequence[Any]) -> Any:
 
     # Tensors behind the data are indices.
     made = [convert(call, part(args[0], each), *args[1:]) for each in (True, False)]
-    several = [[each] if isinstance(each, Value) else list(each) for each in made]
+    several = [[each] if isinstance(each, Value) else list(each or ()) for each in made]
     found = [
         Complex(real, imaginary)
         for real, imaginary in zip(*several, strict=True)

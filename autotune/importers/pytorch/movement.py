@@ -37,8 +37,6 @@ _MOVES: dict[str, tuple[int, ...]] = {
     "repeat_interleave": (0,),
     "rot90": (0,),
     "scatter": (0, 3),
-    "select_scatter": (0, 1),
-    "slice_scatter": (0, 1),
     "take": (0,),
     "take_along_dim": (0,),
     "unfold": (0,),

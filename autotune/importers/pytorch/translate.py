@@ -29,15 +29,14 @@ _OF_TYPE = (
 )  # fmt: skip
 
 
+_PUTS = ("aten.index_put.default", "aten._unsafe_index_put.default")
 # What also writes at indices that are known only at run time.
 _WRITES: Mapping[str, Converter] = {
     **dict.fromkeys(("aten.scatter.src", "aten.scatter.value"), converters.sort.scattered),
-    **dict.fromkeys(
-        ("aten.index_put.default", "aten._unsafe_index_put.default"), converters.index.written
-    ),
+    **dict.fromkeys(_PUTS, converters.index.written),
 }
-# Operators that join tensors, some of which may have no elements.
-_JOINS = ("cat", "concat", "concatenate")
+# Operators some of whose tensors may have no elements.
+_JOINS = ("cat", "concat", "concatenate", "slice_scatter")
 
 
 @dataclass
@@ -180,17 +179,26 @@ class Translation:
         elif convert is not None:
             self.values[node] = self._converted(node, convert)
         else:
-            self.values[node] = moved(node, self.value, self.known.get)
-            written = _WRITES.get(str(node.target))
-            if self.values[node] is None and written is not None:  # where the data say
-                self.values[node] = self._converted(node, written)
-            elif self.values[node] is None:
+            self.values[node] = self._moved(node)
+            if self.values[node] is None:
                 self._miss(node)
+
+    def _moved(self, node: Any) -> Any:
+        """Return what only moves elements: to places that are known, or where the data say."""
+        made = None
+        if str(node.target) in _PUTS:
+            made = self._converted(node, converters.index.written_in_steps)
+        if made is None:
+            made = moved(node, self.value, self.known.get)
+        written = _WRITES.get(str(node.target))
+        return self._converted(node, written) if made is None and written is not None else made
 
     def _converted(self, node: Any, convert: Callable[..., Any]) -> Any:
         call = Call(str(node.target), types_of(node), origin_of(node), self.bounds)
         joins = _short(str(node.target)) in _JOINS
         made = convert(call, *mapped(in_order(node), self._some if joins else self.value))
+        if made is None:
+            return None
         several = [made] if isinstance(made, Value) else list(made)
         for value, kind in zip(several, call.types, strict=False):
             if value is not None:

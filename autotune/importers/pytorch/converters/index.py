@@ -190,6 +190,28 @@ def gather(call: Call, x: Value, dim: int, index: Value, sparse_grad: bool = Fal
     return call.apply(ops.Take(0), flat, places)
 
 
+def written_in_steps(
+    call: Call, x: Value, indices: Sequence[Value | None], values: Value, accumulate: bool = False
+) -> Value | None:
+    """Write to places of one axis that are known and lie in equal steps; else return None."""
+    given = [(axis, each) for axis, each in enumerate(indices) if each is not None]
+    if accumulate or len(given) > 1:
+        return None
+    ((axis, places),) = given
+    extent = x.shape[axis]
+    if not isinstance(places, Constant) or places.type.ndim != 1 or "int" not in places.dtype:
+        return None
+    where = _counted(places.array, extent)
+    steps = np.diff(where)
+    inside = where[0] >= 0 and where[-1] < extent
+    if not inside or (steps < 1).any() or (steps != steps[:1]).any() or places.dtype == "uint8":
+        return None
+    wide = call.expand(
+        call.cast(values, x.dtype), (*x.shape[:axis], len(where), *x.shape[axis + 1 :])
+    )
+    return call.write_slice(x, wide, axis, int(where[0]), int(steps[0]) if len(steps) else 1)
+
+
 def written(
     call: Call, x: Value, indices: Sequence[Value | None], values: Value, accumulate: bool = False
 ) -> Value:

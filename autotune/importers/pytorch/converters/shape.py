@@ -108,6 +108,27 @@ def slice_of(
     return call.slice(x, at, begin, stop, by)
 
 
+@converts("slice_scatter")
+def slice_written(
+    call: Call, x: Value, source: Value | None, dim: int = 0, start: int | None = None,
+    end: int | None = None, step: int = 1,
+) -> Value:  # fmt: skip
+    """Write a part of an axis; nothing where the part, which is None then, has no elements."""
+    if source is None:
+        return x
+    at = dim % x.type.ndim
+    begin, _, by = slice(start, end, step).indices(x.shape[at])
+    return call.write_slice(x, call.cast(source, x.dtype), at, begin, by)
+
+
+@converts("select_scatter")
+def selected_written(call: Call, x: Value, source: Value, dim: int, index: int) -> Value:
+    """Write one index of an axis."""
+    at = dim % x.type.ndim
+    row = call.reshape(call.cast(source, x.dtype), (*x.shape[:at], 1, *x.shape[at + 1 :]))
+    return call.write_slice(x, row, at, index % x.shape[at])
+
+
 @converts("narrow")
 def narrow(call: Call, x: Value, dim: int, start: int, length: int) -> Value:
     """Take a part of an axis, of a length."""
