@@ -65,7 +65,6 @@ def _register_plain() -> None:
         "maximum": ops.Maximum,
         "minimum": ops.Minimum,
         "true_divide": ops.Divide,
-        "atan2": ops.Atan2,
     }
     for name, op in table.items():
         converts(name)(partial(_plain, op))
@@ -90,6 +89,13 @@ def _scaled(
 converts("add")(partial(_scaled, ops.Add))
 converts("sub")(partial(_scaled, ops.Subtract))
 _register_plain()
+
+
+@converts("atan2")
+def angle_of_points(call: Call, y: Operand, x: Operand) -> Value:
+    """Return the angle of points; of 16-bit floats as float32, as in torch."""
+    dtype = "float64" if call.type.dtype == "float64" else "float32"
+    return call.cast(call.binary(ops.Atan2, y, x, dtype), call.type.dtype)
 
 
 @converts("rsub")

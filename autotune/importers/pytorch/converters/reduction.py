@@ -110,10 +110,8 @@ def cumulative_extreme(call: Call, x: Value, dim: int) -> list[Value]:
         return [x, call.constant(0, "int64")]
     axis = dim % x.type.ndim
     op = ops.Cummax if "cummax" in call.name else ops.Cummin
-    if x.dtype == "bool":
-        found = call.cast(call.apply(op(axis), call.cast(x, "int32")), "bool")
-    else:
-        found = call.apply(op(axis), x)
+    wide = {"bool": "int32", "float16": "float32", "bfloat16": "float32"}.get(x.dtype, x.dtype)
+    found = call.cast(call.apply(op(axis), call.cast(x, wide)), x.dtype)
     is_it = call.apply(ops.Equal(), x, found)
     if "float" in x.dtype:
         is_it = call.apply(ops.LogicalOr(), is_it, call.apply(ops.IsNan(), x))
