@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, InvalidStateError
 from contextlib import suppress
@@ -28,13 +29,16 @@ class Pending(Generic[Work]):
     future: Future[Any] = field(default_factory=Future)
     device: int | None = None
     _begun: bool = field(default=False, init=False)
+    # One thread may give work up while another begins it.
+    _beginning: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def begin(self) -> bool:
         """Return whether the result is awaited; called again for work that was put back."""
-        if self._begun:
-            return not self.future.done()
-        self._begun = True
-        return self.future.set_running_or_notify_cancel()
+        with self._beginning:
+            if self._begun:
+                return not self.future.done()
+            self._begun = True
+            return self.future.set_running_or_notify_cancel()
 
     def run(self, do: Callable[[Work], object]) -> StartFailed | None:
         """Do it unless it was cancelled; return why a process for it could not be started."""
