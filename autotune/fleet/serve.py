@@ -7,6 +7,7 @@ fleet installs agents on workers that were started without one.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import signal
@@ -287,10 +288,19 @@ def _require_port(host: str | None, port: int) -> None:
     place = f"port {port}" + (f" of {host}" if host else "")
     try:
         found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)
+        not_here: list[OSError] = []
         for family, kind, protocol, _, address in found:
-            with socket.socket(family, kind, protocol) as one:
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                one.bind(address)
+            try:
+                with socket.socket(family, kind, protocol) as one:
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    one.bind(address)
+            except OSError as error:
+                if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                    raise
+                not_here.append(error)
+        # In containers localhost may have an address of IPv6 that nobody can use; Dask passes it.
+        if len(not_here) == len(found):
+            raise not_here[0]
     except OSError as error:
         raise FleetError(
             f"the worker cannot listen on {place}: {error.strerror or error}; choose another "

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import socket
 from concurrent.futures import Future
 from dataclasses import replace
@@ -284,6 +285,26 @@ def test_without_tls_a_worker_leaves_a_scheduler_that_others_reach():
     join("tls://192.0.2.1:8786")
     with pytest.raises(FleetError, match=r"listens at tcp://192\.0\.2\.1:8786 without TLS"):
         join("tcp://192.0.2.1:8786")
+
+
+class WithoutIPv6(socket.socket):
+    """A socket of a container whose names have addresses that it cannot use."""
+
+    def bind(self, address):
+        if self.family == socket.AF_INET6:
+            raise OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
+        super().bind(address)
+
+
+def test_a_worker_listens_on_localhost_where_its_second_address_cannot_be_used(monkeypatch):
+    serve = pytest.importorskip("autotune.fleet.serve")
+    both = [
+        (family, socket.SOCK_STREAM, 6, "", (address, 0))
+        for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
+    ]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **more: both)
+    monkeypatch.setattr(socket, "socket", WithoutIPv6)
+    serve._require_port("localhost", 0)
 
 
 @pytest.mark.parametrize(
