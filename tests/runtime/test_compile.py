@@ -1,4 +1,5 @@
 import os
+import shutil
 import stat
 import sys
 from dataclasses import replace
@@ -6,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from autotune.emulator import build, precompiled
+from autotune.emulator.precompiled import INCLUDE
 from autotune.errors import CompileError, CompilerCrashed, CompilerMissing, CompileTimeout
 from autotune.kernel import SourceKernel, arg
 from autotune.runtime import BuildCache, compile_kernel
+from autotune.runtime.compile import compilers
 from autotune.runtime.compile.compilers import emulated_recipe
 from autotune.runtime.compile.elf import sections
 from autotune.target import Target
+from tests import caches
 from tests.caches import COMPILED, make_cache
 
 C = Target("c")
@@ -70,7 +75,22 @@ def test_of_the_cache_of_tests_what_is_compiled_may_stay_and_nothing_else(tmp_pa
         monkeypatch.setenv("AUTOTUNE_CACHE_DIR", make_cache(tmp_path / run, tmp_path / "kept"))
         cached.append(compile_kernel(scale(), C, out_dir=tmp_path).cached)
     assert cached == [False, True]
-    assert {each.name for each in (tmp_path / "kept").iterdir()} == set(COMPILED)
+    assert {each.name for each in (tmp_path / "kept").glob("*/*")} == set(COMPILED)
+
+
+def test_what_other_code_compiled_is_not_found_and_goes_after_a_week(tmp_path, monkeypatch):
+    kept, others = tmp_path / "kept", "home"
+    (kept / others).mkdir(parents=True)
+    cached = []
+    for run, code in (("one", "a"), ("two", "b"), ("three", "a")):
+        monkeypatch.setattr(caches, "code_digest", lambda code=code: code * 16)
+        monkeypatch.setenv("AUTOTUNE_CACHE_DIR", make_cache(tmp_path / run, kept))
+        cached.append(compile_kernel(scale(), C, out_dir=tmp_path).cached)
+    assert cached == [False, False, True]
+    for each in kept.iterdir():
+        os.utime(each, (0, 0))
+    make_cache(tmp_path / "four", kept)
+    assert {each.name for each in kept.iterdir()} == {"code-" + "a" * 16, others}
 
 
 def test_without_the_cache_nothing_is_looked_up_or_kept(tmp_path):
@@ -292,6 +312,18 @@ def test_what_the_compiler_says_names_the_line_of_the_users_source(tmp_path):
     kernel = SourceKernel("f", source, args, {"N": 4, "M": 5}).kernel("c")
     with pytest.raises(CompileError, match=r"f\.c:2:3: error: .*\n +2 \|   nonsense\n"):
         compile_kernel(kernel, C, out_dir=tmp_path)
+
+
+def test_what_one_installation_compiled_for_the_emulator_serves_another(tmp_path, monkeypatch):
+    args = [arg("a", (4,)), arg("b", (4,), role="out")]
+    source = 'extern "C" __global__ void f(float *a, float *b) { b[0] = a[0] + 7.5f; }'
+    kernel, target = SourceKernel("f", source, args).kernel("cuda"), Target("cuda -emulate")
+    cache = BuildCache(tmp_path / "cache")
+    assert not compile_kernel(kernel, target, out_dir=tmp_path, cache=cache).cached
+    shutil.copytree(INCLUDE, tmp_path / "include")
+    for module in (build, precompiled, compilers):
+        monkeypatch.setattr(module, "INCLUDE", tmp_path / "include")
+    assert compile_kernel(kernel, target, out_dir=tmp_path, cache=cache).cached
 
 
 @pytest.mark.parametrize(("size", "level"), [(1 << 13, "-O0"), (1 << 14, "-O1")])

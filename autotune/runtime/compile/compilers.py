@@ -15,7 +15,7 @@ from pathlib import Path
 
 from autotune.codegen.packed import packed_calls
 from autotune.emulator.build import common_flags, emulated
-from autotune.emulator.precompiled import precompiled
+from autotune.emulator.precompiled import INCLUDE, precompiled
 from autotune.errors import CompileError, CompilerCrashed, CompileTimeout
 from autotune.kernel.comments import FIRST_LINE
 from autotune.kernel.entry import identifier
@@ -93,6 +93,10 @@ def emulated_recipe(kernel: Kernel, target: Target) -> Recipe:
     level = "-O1" if arrays > _SMALL_BYTES else "-O0"
     base = ("-std=c++17", level, "-shared", "-fPIC")
     recipe = _host_recipe(on_host, toolchain, ("-x", "c++", *base, *on_host.flags), "kernel.cc")
+    # Where the emulator is makes no difference: the text has the digest of its headers.
+    place = f"-I{INCLUDE}"
+    anywhere = replace(on_host, flags=tuple(flag for flag in on_host.flags if flag != place))
+    identity = tuple(fact for fact in recipe.identity if fact != place)
 
     def compile_in(folder: Path, timeout_s: float) -> str:
         started = time.monotonic()
@@ -110,7 +114,7 @@ def emulated_recipe(kernel: Kernel, target: Target) -> Recipe:
                 pass  # it is this compilation's own verdict that counts
         return recipe.compile(folder, timeout_s - (time.monotonic() - started))
 
-    return replace(recipe, compile=compile_in)
+    return Recipe(anywhere, identity, recipe.suffix, compile_in)
 
 
 def _host_recipe(
