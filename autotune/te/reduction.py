@@ -44,8 +44,11 @@ def reduce_axis(dom: object, name: str | None = None) -> IterVar:
         k = te.reduce_axis((0, 64), name="k")
         B = te.compute((n,), lambda i: te.sum(A[i, k], axis=k))
     """
-    kind = "reduce" if name else UNNAMED
-    return IterVar(Var(name or "rv", "int32", kind), _domain(dom), "reduce")
+    kind, domain = "reduce" if name else UNNAMED, _domain(dom)
+    extent = domain.extent
+    if isinstance(extent, IntImm) and extent.value < 0:  # over none, the result is the identity
+        raise ExpressionError(f"{user_line()}: reduce_axis: {dom!r} ends before it begins")
+    return IterVar(Var(name or "rv", "int32", kind), domain, "reduce")
 
 
 def _domain(dom: object) -> Range:
@@ -69,8 +72,6 @@ def _domain(dom: object) -> Range:
             f"values of {reads[0].tensor.name}; expected a constant, or a size of te.var; a "
             "kernel of sparse data is written as an autotune.SourceKernel"
         )
-    if isinstance(extent, IntImm) and extent.value < 0:  # over none, the result is the identity
-        raise ExpressionError(f"{user_line()}: reduce_axis: {dom!r} ends before it begins")
     return Range(low, extent)
 
 

@@ -150,7 +150,7 @@ def test_an_unnamed_reduction_axis_outside_its_reduction_is_refused_too():
         te.compute((4,), lambda i: a[i, k, 0], name="B")
 
 
-@pytest.mark.parametrize("values", [-3, (4, 2)])
+@pytest.mark.parametrize("values", [-3, (4, 2), te.Range(4, -2)], ids=str)
 def test_a_reduction_axis_that_ends_before_it_begins_is_refused(values):
     with pytest.raises(ExpressionError, match=HERE + r"reduce_axis: .* ends before it begins"):
         te.reduce_axis(values)
