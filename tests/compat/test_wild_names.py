@@ -25,6 +25,19 @@ def test_an_analyzer_knows_the_ranges_it_was_told():
     assert analyzer.can_prove_equal(i + n - 3, i)
 
 
+@pytest.mark.parametrize(
+    "range_", [tvm.ir.Range(2, 5), tvm.ir.Range.from_min_extent(2, 3)], ids=["ends", "extent"]
+)
+def test_a_range_ends_where_it_is_said_to_end(range_):
+    a = te.placeholder((6,), name="A")
+    k = te.reduce_axis(range_, name="k")
+    total = te.compute((1,), lambda i: te.sum(a[k], axis=k), name="total")
+    (found,) = evaluate(total, {a: np.arange(6, dtype="float32")})
+    assert found == 2 + 3 + 4
+    assert isinstance(total.op.reduce_axis[0].dom, tvm.ir.Range)
+    assert tvm.ir.Range(3).extent.value == 3
+
+
 def test_an_analyzer_makes_plain_numbers_constants():
     found = tvm.arith.Analyzer().simplify(3 + 4)
     assert isinstance(found, tvm.tir.IntImm)

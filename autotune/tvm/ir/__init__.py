@@ -2,8 +2,8 @@
 
 from autotune.graph import TensorType
 from autotune.ir import Expr as PrimExpr
-from autotune.ir import Range
 from autotune.tvm.ir import transform
+from autotune.tvm.ir.ranges import Range
 from autotune.tvm.relay.function import IRModule
 from autotune.tvm.relay.json_form import load_json, save_json
 

@@ -23,7 +23,6 @@ from autotune.ir import (
     Not,
     Or,
     ProducerLoad,
-    Range,
     Reduce,
     Sub,
     Var,
@@ -90,6 +89,7 @@ from autotune.te import (
     truncdiv,
     truncmod,
 )
+from autotune.tvm.ir.ranges import Range
 
 
 class Any(PrimExpr):
