@@ -36,6 +36,11 @@ LEAST = 2**18
 LARGE, LONG_SUM = 43_000_000, 4096
 # Of a multiprocessor, and how many a device has.
 REGISTERS, SHARED_BYTES, MULTIPROCESSORS = 65536, 228 * 1024, 132
+# Multiprocessors that clusters of more than two blocks fill: products by TMA took twice as long
+# where more than 30 clusters of four were needed, or 15 of eight, since those of a cluster share a
+# GPC (docs/measurements_products_16bit.md). 20x3840x11136 nt took an H200 12.0 us by 60 clusters
+# of four, two blocks a multiprocessor, and 32x4096x10240 nt 18.6 by 64.
+IN_CLUSTERS = 120
 # Blocks beyond which more ranges of K gain nothing.
 MOST_BLOCKS = 3 * MULTIPROCESSORS
 MOST_REGISTERS = 250
@@ -60,7 +65,7 @@ class SkinnyTiling:
             common.ceil_div(shape.m, self.rows),
         )
         self.blocks = self.tiles[0] * self.tiles[1] * c["split"]
-        self.several = c["split"] > CLUSTERED
+        self.split, self.several = c["split"], c["split"] > CLUSTERED
         held = 4 * c["vec"] + 8 * self.frags_m
         # Sums, prefetched operands, and addresses.
         self.registers = 4 * self.frags_m * c["vec"] + (c["ahead"] + 1) * held + 40
@@ -71,6 +76,24 @@ class SkinnyTiling:
         by_registers = REGISTERS // (self.registers * self.threads)
         by_memory = SHARED_BYTES // (self.shared_bytes + 1024)
         return common.larger(1, common.smaller(by_registers, by_memory))
+
+    @property
+    def clustered(self) -> bool:
+        """Whether the ranges of K of a tile are those of a cluster."""
+        return (self.split > 1) & (self.several == 0)
+
+    @property
+    def waves(self) -> int:
+        """How often blocks take the place of others."""
+        wide = self.clustered & (self.split > 2)
+        slots = common.pick(wide, IN_CLUSTERS, MULTIPROCESSORS) * self.resident
+        return common.ceil_div(self.blocks, slots)
+
+    @property
+    def warps(self) -> int:
+        """How many warps of the first blocks share a multiprocessor."""
+        here = common.smaller(self.resident, common.ceil_div(self.blocks, MULTIPROCESSORS))
+        return here * self.threads // 32
 
 
 def refusal(shape: Gemm) -> str | None:
@@ -88,8 +111,8 @@ def suits(shape: Gemm, knobs: Container[str] = ()) -> bool:
     Of a b that TMA reads as it is fewer do, and of one beyond the L2 cache fewer still: on an H200
     32x13072x6864 nt took 40.1 us so and 30.0 by TMA, 32x4096x11008 nt 24.4 and 13.9, 24x9000x5008
     nt 18.6 and 18.1; but 20x3840x11136 nt 12.0 and 14.6, 24x4096x9008 nt 16.4 and 27.0,
-    20x2560x16384 nt 13.0 and 15.4, 28x8192x4608 nt 10.0 and 13.5, 30x3072x12000 nt as long, and
-    32x4096x10240 nt 18.6 and 13.4.
+    20x2560x16384 nt 13.0 and 15.4, 28x8192x4608 nt 10.0 and 13.5, 30x3072x12000 nt as long. Those
+    of 4096 columns ran in clusters of which not all were resident (`IN_CLUSTERS`).
     """
     if "warps_m" in knobs or refusal(shape) is not None:
         return False
@@ -129,7 +152,7 @@ def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple
         (tiling.registers * tiling.threads > REGISTERS, "too many registers"),
         (tiling.shared_bytes > target.limits.shared_bytes_optin, "too much shared memory"),
         (
-            (c["split"] > 1) & (tiling.several == 0) & (not common.clusters_of(target)),
+            tiling.clustered & (not common.clusters_of(target)),
             "no clusters",
         ),
         (
@@ -164,15 +187,11 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     written *= shape.m > FULL_ROWS
     if shape.m > FULL_ROWS and not shape.transpose_b:
         return written + _short_cycles(shape, choice) + adding
-    resident = tiling.resident
-    waves = common.ceil_div(tiling.blocks, MULTIPROCESSORS * resident)
-    here = common.smaller(resident, common.ceil_div(tiling.blocks, MULTIPROCESSORS))
-    warps = here * c["strips"] * c["ranges"]
     each = c["vec"] * (4.2 if shape.transpose_b else 13.5)
     each = each + (40 if shape.transpose_a else 20) * tiling.frags_m
-    clustered = (c["split"] > 1) & (tiling.several == 0)
-    reducing = 2380 * clustered + 2.7 * warps * tiling.rows * c["vec"]
-    cycles: float = waves * (tiling.steps * (440 + warps * each) + reducing) + adding + written
+    reducing = 2380 * tiling.clustered + 2.7 * tiling.warps * tiling.rows * c["vec"]
+    steps = tiling.steps * (440 + tiling.warps * each)
+    cycles: float = tiling.waves * (steps + reducing) + adding + written
     return cycles
 
 
@@ -183,12 +202,8 @@ def _short_cycles(shape: Gemm, choice: Mapping[str, int]) -> float:
     of 7%; those of an a stored as [k, m] took 1.7 times as long.
     """
     tiling, c = SkinnyTiling(shape, choice), choice
-    waves = common.ceil_div(tiling.blocks, MULTIPROCESSORS * tiling.resident)
-    here = common.smaller(tiling.resident, common.ceil_div(tiling.blocks, MULTIPROCESSORS))
-    warps = here * c["strips"] * c["ranges"]
-    clustered = 2380 * ((c["split"] > 1) & (tiling.several == 0))
-    step = (138 * c["vec"] + 65 * warps) * (1.7 if shape.transpose_a else 1.0)
-    cycles: float = waves * (tiling.steps * step + clustered)
+    step = (138 * c["vec"] + 65 * tiling.warps) * (1.7 if shape.transpose_a else 1.0)
+    cycles: float = tiling.waves * (tiling.steps * step + 2380 * tiling.clustered)
     return cycles
 
 
@@ -199,13 +214,9 @@ def _unaligned_cycles(shape: Gemm, choice: Mapping[str, int]) -> float:
     error of 26%.
     """
     tiling, c = SkinnyTiling(shape, choice), choice
-    waves = common.ceil_div(tiling.blocks, MULTIPROCESSORS * tiling.resident)
-    here = common.smaller(tiling.resident, common.ceil_div(tiling.blocks, MULTIPROCESSORS))
-    warps = here * c["strips"] * c["ranges"]
     each = c["vec"] * (16.3 if shape.transpose_b else 6.4) + 10 * tiling.frags_m
-    clustered = 3080 * ((c["split"] > 1) & (tiling.several == 0))
-    reducing = clustered + 1.9 * warps * tiling.rows * c["vec"]
-    cycles: float = 3200 + waves * (tiling.steps * (1370 + warps * each) + reducing)
+    reducing = 3080 * tiling.clustered + 1.9 * tiling.warps * tiling.rows * c["vec"]
+    cycles: float = 3200 + tiling.waves * (tiling.steps * (1370 + tiling.warps * each) + reducing)
     return cycles
 
 

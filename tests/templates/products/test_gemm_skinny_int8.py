@@ -256,3 +256,13 @@ def test_more_rows_than_a_fragment_of_a_b_beyond_the_cache_are_left_to_tma(sizes
     assert gemm_skinny_int8.suits(Gemm(16, n, k, "int8", transpose_b=True))
     assert gemm_skinny_int8.suits(Gemm(rows, n, 4080, "int8", transpose_b=True))
     assert gemm_skinny_int8.suits(Gemm(rows, 3840, 11136, "int8", transpose_b=True))
+
+
+@pytest.mark.parametrize(("n", "split"), [(3840, 4), (4096, 2)])
+def test_clusters_that_are_not_all_resident_are_estimated_as_two_waves_and_not_chosen(n, split):
+    shape = Gemm(32, n, 10240, "int8", transpose_b=True)
+    fours = {"vec": 8, "strips": 1, "ranges": 4, "split": 4, "ahead": 1, "frags_m": 2}
+    pairs = fours | {"ranges": 8, "split": 2}
+    first, other = (gemm_skinny_int8.SkinnyTiling(shape, each) for each in (fours, pairs))
+    assert (first.waves, other.waves) == (4 // split, 1)
+    assert gemm_skinny_int8.default_choice(shape, HOPPER)["split"] == split
