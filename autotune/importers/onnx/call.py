@@ -126,6 +126,13 @@ class Call:
         found: T = self.node.attributes.get(name, default)
         return default if found is None else found
 
+    def refuse_given(self, inputs: Mapping[int, str], attributes: Sequence[str]) -> None:
+        """Raise an error if inputs, or attributes that are not 0, are there: none is supported."""
+        given = [name for i, name in inputs.items() if self.has(i)]
+        given += [name for name in attributes if self.attribute(name, 0)]
+        if given:
+            self.refuse(f"not supported: {', '.join(given)}")
+
     def ints(self, name: str) -> tuple[int, ...] | None:
         """Return an attribute of whole numbers; None where it is not there."""
         return self.attribute(name, None)

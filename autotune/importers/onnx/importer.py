@@ -150,6 +150,8 @@ def _output(walk: Walk, names: Names, name: str) -> Value:
     found = names[name]
     if isinstance(found, tuple):
         raise GraphError(f"{walk.model.name}: the output {name!r} is a sequence, not a tensor")
+    if found is None:
+        raise GraphError(f"{walk.model.name}: the output {name!r} is an optional without a tensor")
     if isinstance(found, Value):
         return found
     array = np.asarray(found)

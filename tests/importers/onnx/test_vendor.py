@@ -270,3 +270,63 @@ def test_grouped_attention_with_a_cache_is_compiled():
     compiled = compile_network(graph, "c").instance()(*arrays)
     for each, expected in zip(compiled, graph.run(*arrays, dtype=None), strict=True):
         close(each.numpy(), expected)
+
+
+def test_a_query_of_other_keys_than_its_own_is_not_causal():
+    """ONNX Runtime lets the last query see all keys, and the others as many as their place."""
+    q, k = floats(1, 3, COLUMNS), floats(1, 5, COLUMNS)
+    with pytest.raises(GraphError, match="unidirectional is for one key of each query"):
+        results("MultiHeadAttention", [q, k, k], num_heads=HEADS, unidirectional=1)
+
+
+@pytest.mark.parametrize(("kind", "attributes", "function"), [
+    ("Softsign", {}, lambda x: x / (1 + np.abs(x))),
+    ("Selu", {"activation_alpha": 1.5, "activation_gamma": 2.0},
+     lambda x: 2 * np.where(x > 0, x, 1.5 * (np.exp(x) - 1))),
+    ("ThresholdedRelu", {"activation_alpha": 0.3}, lambda x: np.where(x > 0.3, x, 0)),
+], ids=["Softsign", "Selu", "ThresholdedRelu"])  # fmt: skip
+def test_a_product_is_followed_by_each_activation_that_onnx_runtime_fuses(
+    kind, attributes, function
+):
+    x, weight = floats(3, 4), floats(4, 5)
+    (out,) = results("FusedGemm", [x, weight], known=(1,), activation=kind, **attributes)
+    close(out, function(x @ weight))
+
+
+LENGTH = np.zeros(1, "int32")
+
+
+@pytest.mark.parametrize(("kind", "inputs", "attributes", "named"), [
+    ("Attention", [floats(1, 2, 4), floats(4, 12), None, None, None, None, LENGTH], {},
+     "past_sequence_length"),
+    ("Attention", [floats(1, 2, 4), floats(4, 12)], {"past_present_share_buffer": 1},
+     "past_present_share_buffer"),
+    ("Attention", [floats(1, 2, 4), floats(4, 12)], {"do_rotary": 1}, "do_rotary"),
+    ("MultiHeadAttention", [*[floats(1, 2, 4)] * 3, *[None] * 5, LENGTH], {},
+     "past_sequence_length"),
+    ("GroupQueryAttention", [*[floats(1, 2, 4)] * 3], {"softcap": 1.0, "qk_output": 1},
+     "softcap, qk_output"),
+    ("GroupQueryAttention", [*[floats(1, 2, 4)] * 3], {"k_quant_type": "PER_TENSOR"},
+     "k_quant_type must be NONE, got 'PER_TENSOR'"),
+    ("RotaryEmbedding", [floats(1, 2, 4)], {"is_packed_batching": 1}, "is_packed_batching"),
+    ("RotaryEmbedding", [floats(1, 2, 4)], {"scale": 2.0}, "scale must be 1, got 2"),
+    ("FusedMatMul", [floats(2, 2, 2)] * 2, {"transBatchB": 1}, "transBatchB"),
+    ("MatMulNBits", [floats(2, 2), *[None] * 3, LENGTH], {"weight_prepacked": 1},
+     "g_idx, weight_prepacked"),
+])  # fmt: skip
+def test_what_is_not_supported_is_refused_by_its_name(kind, inputs, attributes, named):
+    with pytest.raises(GraphError, match=rf"{kind} of 'y0': .*{named}"):
+        results(kind, inputs, **attributes)
+
+
+@pytest.mark.parametrize("kind", ["SkipLayerNormalization", "SkipSimplifiedLayerNormalization"])
+def test_statistics_of_training_are_refused_as_results(kind):
+    x = floats(1, 2, 4)
+    with pytest.raises(GraphError, match="its output 'y1' is not supported"):
+        results(kind, [x, x, floats(4)], 2)
+
+
+def test_a_vector_is_not_transposed():
+    x, y = floats(4), floats(2, 3, 4)
+    (out,) = results("FusedMatMul", [x, y], transA=1, transB=1)
+    close(out, np.matmul(x, y.swapaxes(1, 2)))

@@ -39,8 +39,7 @@ def _quick_gelu(call: Call) -> Value:
 def _fused_matmul(call: Call) -> Value:
     """Multiply matrices that may be transposed, and scale."""
     a, b = call.value(0), call.value(1)
-    if call.attribute("transBatchA", 0) or call.attribute("transBatchB", 0):
-        call.refuse("transposed batches are not supported")
+    call.refuse_given({}, ("transBatchA", "transBatchB"))
     pairs = ((a, "transA"), (b, "transB"))
     a, b = (_last_swapped(call, each) if call.attribute(name, 0) else each for each, name in pairs)
     out, alpha = matmul(call, a, b), call.attribute("alpha", 1.0)
@@ -48,8 +47,8 @@ def _fused_matmul(call: Call) -> Value:
 
 
 def _last_swapped(call: Call, x: Value) -> Value:
-    ndim = x.type.ndim
-    return call.transpose(x, (*range(ndim - 2), ndim - 1, ndim - 2))
+    ndim = x.type.ndim  # a vector is not transposed
+    return x if ndim < 2 else call.transpose(x, (*range(ndim - 2), ndim - 1, ndim - 2))
 
 
 # ---- A layer and what follows it
@@ -58,18 +57,25 @@ def _last_swapped(call: Call, x: Value) -> Value:
 _ACTIVATIONS: dict[str, tuple[str, ...]] = {
     "Relu": (), "Tanh": (), "Sigmoid": (), "LeakyRelu": ("alpha",), "Clip": ("min", "max"),
     "HardSigmoid": ("alpha", "beta"), "HardSwish": (), "Elu": ("alpha",), "Softplus": (),
+    "Softsign": (), "Selu": ("alpha", "gamma"), "ThresholdedRelu": ("alpha",),
 }  # fmt: skip
 
 
-def _activated(call: Call, x: Value, numbers: Callable[[int], float | None]) -> Value:
-    """Apply the activation that an attribute names, with its numbers where they are given."""
+def _activated(call: Call, x: Value, number: Callable[[int, str], float | None]) -> Value:
+    """Apply the activation that an attribute names.
+
+    Args:
+        call: the operator.
+        x: what the layer made.
+        number: returns a number of the activation, by its place and name; None if it is not there.
+    """
     kind = call.attribute("activation", "")
     if not kind:
         return x
     if kind not in _ACTIVATIONS:
         call.refuse(f"activation must be one of {', '.join(_ACTIVATIONS)}, got {kind!r}")
-    given = {name: numbers(i) for i, name in enumerate(_ACTIVATIONS[kind])}
-    attributes = {name: number for name, number in given.items() if number is not None}
+    given = {name: number(i, name) for i, name in enumerate(_ACTIVATIONS[kind])}
+    attributes = {name: found for name, found in given.items() if found is not None}
     node = replace(call.node, kind=kind, attributes=attributes)
     # Limits are attributes in opset 6.
     family = {**activations.CONVERTERS, **elementwise.CONVERTERS}
@@ -82,13 +88,12 @@ def _fused_convolution(call: Call) -> Value:
     out: Value = convolution.CONVERTERS["Conv"](replace(call, inputs=call.inputs[:3]))
     given: tuple[float, ...] = call.attribute("activation_params", ())
     numbers = dict(enumerate(given))
-    return _activated(call, _biased(call, out, 3), numbers.get)
+    return _activated(call, _biased(call, out, 3), lambda i, _: numbers.get(i))
 
 
 def _fused_gemm(call: Call) -> Value:
     out: Value = products.CONVERTERS["Gemm"](call)
-    names = ("activation_alpha", "activation_beta")
-    return _activated(call, out, lambda i: call.attribute(names[i], None))
+    return _activated(call, out, lambda _, name: call.attribute(f"activation_{name}", None))
 
 
 # ---- Norms
@@ -105,13 +110,21 @@ def _normalised(call: Call, x: Value, scale: Value, bias: Value | None) -> Value
 def _skip_layer_norm(call: Call) -> list[Value | None]:
     """Add the skipped input and a bias, and normalise; the sum is the fourth output."""
     total = _biased(call, _biased(call, call.value(0), 1), 4)
-    return [_normalised(call, total, call.value(2), call.optional(3)), None, None, total]
+    return _with_sum(call, _normalised(call, total, call.value(2), call.optional(3)), total)
 
 
 def _skip_rms_norm(call: Call) -> list[Value | None]:
     total = _biased(call, _biased(call, call.value(0), 1), 3)
     op = ops.RmsNorm(-1, call.attribute("epsilon", _EPSILON))
-    return [call.apply(op, total, call.value(2)), None, None, total]
+    return _with_sum(call, call.apply(op, total, call.value(2)), total)
+
+
+def _with_sum(call: Call, out: Value, total: Value) -> list[Value | None]:
+    """Return both with nothing between them, where there are statistics in training."""
+    lost = [name for name in call.node.outputs[1:3] if name]
+    if lost:
+        call.refuse(f"its output {lost[0]!r} is not supported")
+    return [out, None, None, total]
 
 
 def _embedded(call: Call) -> list[Value | None]:
@@ -149,8 +162,7 @@ def _numbers_of(call: Call, packed: Array, bits: int) -> Array:
 
 def _few_bits(call: Call) -> Value:
     """Multiply by weights of few bits, each block of which has a scale and a zero point."""
-    if call.has(4) or call.attribute("weight_prepacked", 0):
-        call.refuse("g_idx and weights in an order of their own (prepacked) are not supported")
+    call.refuse_given({4: "g_idx"}, ("weight_prepacked",))
     rows, columns = call.attribute("N", 0), call.attribute("K", 0)
     bits, block = call.attribute("bits", 4), call.attribute("block_size", 0)
     packed, scales = call.known(1, "B"), call.known(2, "scales")

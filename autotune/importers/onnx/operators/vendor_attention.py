@@ -121,8 +121,7 @@ def _self_attention(call: Call) -> list[Operand | None]:
 
 def _of_product(call: Call, made: Value) -> list[Operand | None]:
     """Return attention of queries, keys and values that are side by side."""
-    if call.attribute("do_rotary", 0) or call.has(6):
-        call.refuse("rotated positions and caches that results share are not supported")
+    call.refuse_given({6: "past_sequence_length"}, ("do_rotary", "past_present_share_buffer"))
     heads, columns = call.attribute("num_heads", 0), made.shape[-1]
     sizes = call.ints("qkv_hidden_sizes") or (columns // 3,) * 3
     if len(sizes) != 3 or sum(sizes) != columns:
@@ -153,8 +152,7 @@ def _quantised_attention(call: Call) -> list[Operand | None]:
 
 def _multi_head(call: Call) -> list[Operand | None]:
     """Attention of queries to keys and values, each with its bias; caches are two arrays."""
-    if any(call.has(i) for i in (8, 9)):
-        call.refuse("caches that results share, and beams, are not supported")
+    call.refuse_given({8: "past_sequence_length", 9: "cache_indirection"}, ())
     heads, query = call.attribute("num_heads", 0), call.value(0)
     rest = [call.optional(1), call.optional(2)]
     if query.type.ndim == 5:  # (batch, rows, heads, 3, size)
@@ -173,10 +171,13 @@ def _multi_head(call: Call) -> list[Operand | None]:
             for each, end in zip(values, ends, strict=True)
         ]  # fmt: skip
     q, k, v = (each if each.type.ndim == 4 else _apart(call, each, heads) for each in values)
+    causal = bool(call.attribute("unidirectional", 0))
+    if causal and k.shape[2] != q.shape[2]:
+        call.refuse(f"unidirectional is for one key of each query, got {q.type} and {k.type}")
     k, v = _joined(call, _input(call, 6), k), _joined(call, _input(call, 7), v)
     biases = _hidden(call, 4, q.shape[0], k.shape[2])
     biases += [call.value(5)] if call.has(5) else []
-    out = _attended(call, _Heads(q, k, v), biases, bool(call.attribute("unidirectional", 0)))
+    out = _attended(call, _Heads(q, k, v), biases, causal)
     return [out, k, v]
 
 
@@ -195,11 +196,10 @@ def _grouped_query(call: Call) -> list[Operand | None]:
     Rows of a cache end where the new ones begin: that is known of one batch from shapes alone, and
     of several if they begin at 0, or have one length.
     """
-    more = [name for i, name in _REFUSED.items() if call.has(i)]
-    more += [name for name in ("softcap", "smooth_softmax", "kv_cache_bit_width", "qk_output",
-                               "sliding_window_cache") if call.attribute(name, 0)]  # fmt: skip
-    if more:
-        call.refuse(f"{', '.join(more)} is not supported")
+    call.refuse_given(_INPUTS, _ATTRIBUTES)
+    for name in ("k_quant_type", "v_quant_type"):
+        if (kind := call.attribute(name, "NONE")) != "NONE":
+            call.refuse(f"{name} must be NONE, got {kind!r}")
     heads, few = call.attribute("num_heads", 0), call.attribute("kv_num_heads", 0)
     x = call.value(0)
     if call.has(1):
@@ -227,11 +227,14 @@ def _grouped_query(call: Call) -> list[Operand | None]:
     return [_attended(call, _Heads(q, k, v), biases, causal, window), new_k, new_v]
 
 
-# Inputs of grouped attention that are not supported.
-_REFUSED = {
+# Inputs and attributes of grouped attention that are not supported.
+_INPUTS = {
     11: "head_sink", 12: "k_scale", 13: "v_scale", 14: "q_norm_weight", 15: "k_norm_weight",
     16: "query_seqlens",
 }  # fmt: skip
+_ATTRIBUTES = (
+    "softcap", "smooth_softmax", "kv_cache_bit_width", "qk_output", "sliding_window_cache",
+)  # fmt: skip
 
 
 def _begin(call: Call, batch: int, rows: int) -> int:
@@ -264,8 +267,9 @@ def _cached(call: Call, index: int, now: Value, begin: int) -> tuple[Value, Valu
 
 def _rotary(call: Call) -> Value:
     """Rotate pairs of elements; positions are one for each row, or that of the first one."""
-    if call.attribute("is_packed_batching", 0) or call.attribute("scale", 1.0) != 1:
-        call.refuse("packed batches and scales are not supported")
+    call.refuse_given({}, ("is_packed_batching",))
+    if (scale := call.attribute("scale", 1.0)) != 1:
+        call.refuse(f"scale must be 1, got {scale}")
     x, positions, tables = call.value(0), call.value(1), (call.value(2), call.value(3))
     if x.type.ndim == 3:
         turned = call.attribute("rotary_embedding_dim", 0)
