@@ -87,6 +87,8 @@ def schema_function(node: OnnxNode, opset: int, types: list[Any]) -> Any | None:
 def evaluated(node: OnnxNode, opset: int, arrays: Sequence[Array | None]) -> list[Array]:
     """Return the results of one of ONNX's own operators, by the package's evaluator in numpy.
 
+    If the evaluator fails, and no result has elements, their types say all.
+
     Args:
         node: the operator, which has no graphs as attributes.
         opset: the version of its domain.
@@ -97,13 +99,16 @@ def evaluated(node: OnnxNode, opset: int, arrays: Sequence[Array | None]) -> lis
     """
     package = onnx()
     made = _one_operator(package, node, opset, arrays)
-    _check_sizes(package, made)
+    types = _types(package, made)
     given = {f"x{i}": each for i, each in enumerate(arrays) if each is not None}
     try:
         evaluator = importlib.import_module("onnx.reference").ReferenceEvaluator(made)
-        found = iter(evaluator.run(None, given))
+        results: list[Array] = evaluator.run(None, given)
     except Exception as error:  # the evaluator checks little, and fails in many ways
-        raise GraphError(f"with a tensor without elements: {error}") from error
+        if not all(0 in shape for shape, _ in types):
+            raise GraphError(f"with a tensor without elements: {error}") from error
+        results = [np.zeros(*each) for each in types]
+    found = iter(results)
     return [next(found) if name else np.zeros(0) for name in made.graph.node[0].output]
 
 
@@ -131,19 +136,25 @@ def _one_operator(package: Any, node: OnnxNode, opset: int, arrays: Sequence[Arr
     return package.helper.make_model(graph, opset_imports=opsets)
 
 
-def _check_sizes(package: Any, model: Any) -> None:
-    """Refuse results that would fill the memory, or whose shapes are not known before."""
+def _types(package: Any, model: Any) -> list[tuple[tuple[int, ...], Any]]:
+    """Return the shapes of results, and their dtypes of numpy.
+
+    Raises:
+        GraphError: a result would fill the memory, or its shape is not known before.
+    """
     inferred = package.shape_inference.infer_shapes(model, data_prop=True)
+    found: list[tuple[tuple[int, ...], Any]] = []
     for each in inferred.graph.output:
-        dims = each.type.tensor_type.shape.dim
-        known = each.type.tensor_type.HasField("shape") and all(
-            dim.HasField("dim_value") for dim in dims
-        )
-        if not known or math.prod([dim.dim_value for dim in dims]) > _MOST:
+        kind = each.type.tensor_type
+        shape = tuple([dim.dim_value for dim in kind.shape.dim])
+        known = kind.HasField("shape") and all(dim.HasField("dim_value") for dim in kind.shape.dim)
+        if not known or math.prod(shape) > _MOST:
             raise GraphError(
                 f"a result of a tensor without elements must have a shape that is known, and at "
                 f"most {_MOST} elements"
             )
+        found.append((shape, package.helper.tensor_dtype_to_np_dtype(kind.elem_type)))
+    return found
 
 
 def _whole(node: OnnxNode) -> Any:

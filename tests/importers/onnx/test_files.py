@@ -360,13 +360,23 @@ def test_a_cache_without_rows_is_no_input():
     (("TopK", ["x", "nil"]), {}, np.zeros((2, 0))),
     (("Expand", ["c", "wide"]), {}, np.zeros((2, 0, 3))),
     (("Add", ["e", "d"]), {}, np.zeros((2, 0))),
-], ids=["MatMul", "Max", "Prod", "Gather", "Tile", "TopK", "Expand", "Add"])  # fmt: skip
+    (("Flatten", ["e"]), {"axis": 2}, np.zeros((0, 1))),
+    (("LogSoftmax", ["e"]), {"axis": 0}, np.zeros((2, 0))),
+    (("ConvTranspose", ["images", "filters"]), {}, np.zeros((0, 2, 4, 4))),
+    (("GlobalAveragePool", ["images"]), {}, np.zeros((0, 1, 1, 1))),
+    (("Pad", ["x", "away"]), {}, np.zeros((2, 0))),
+], ids=[
+    "MatMul", "Max", "Prod", "Gather", "Tile", "TopK", "Expand", "Add", "Flatten", "LogSoftmax",
+    "ConvTranspose", "GlobalAveragePool", "Pad",
+])  # fmt: skip
 def test_operators_on_tensors_without_elements_give_the_shapes_of_onnx(node, more, expected):
     """The result is joined with others, as a network has no result without elements."""
     weights = {
         "e": np.zeros((2, 0), "float32"), "f": np.zeros((0, 3), "float32"), "one": np.array([1]),
         "none": np.zeros(0, "int64"), "zero": np.array([0, 1]), "nil": np.array([0]),
         "wide": np.array([2, 0, 3]), "flat": np.array([-1]), "v": np.ones(1, "float32"),
+        "images": np.zeros((0, 1, 3, 3), "float32"), "filters": np.ones((1, 2, 2, 2), "float32"),
+        "away": np.array([0, 0, 0, -3]),
     }  # fmt: skip
     kind, inputs = node
     nodes = [

@@ -206,6 +206,7 @@ def _pad(call: Call) -> Value:
         pairs[call.axis(axis, x.type.ndim)] = (before, after)
     begin = tuple([max(-before, 0) for before, _ in pairs])
     end = tuple([n - max(-after, 0) for n, (_, after) in zip(x.shape, pairs, strict=True)])
+    call.with_elements([max(b - a, 0) for a, b in zip(begin, end, strict=True)])
     if any(begin) or end != x.shape:
         x = call.apply(ops.StridedSlice(begin, end), x)
     pairs = [(max(before, 0), max(after, 0)) for before, after in pairs]
