@@ -1,6 +1,9 @@
 """Networks of relay as text and as files: `tvm.ir.save_json` and `TVMCModel.save`."""
 
+import gzip
+import io
 import json
+import tarfile
 
 import numpy as np
 import pytest
@@ -99,3 +102,49 @@ def test_a_model_of_tvmc_is_kept_in_a_file(tmp_path):
             tvmc.TVMCModel(model_path=tmp_path / path)
     with pytest.raises(GraphError, match="mod must be a module of relay, or model_path a file"):
         tvmc.TVMCModel()
+
+
+def archive(path, data=b"", **changes):
+    """Write a model whose network is an entry with other fields."""
+    entry = tarfile.TarInfo("mod.json")
+    entry.size = len(data)
+    for name, value in changes.items():
+        setattr(entry, name, value)
+    with tarfile.open(path, "w") as made:
+        made.addfile(entry, io.BytesIO(data))
+        made.addfile(tarfile.TarInfo("mod.params"))
+    return path
+
+
+HOLES = {
+    "GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "mod.json",
+    "GNU.sparse.realsize": str(1 << 50),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", [
+    {"type": tarfile.SYMTYPE, "linkname": "mod.json"},
+    {"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"},
+    {"type": tarfile.LNKTYPE, "linkname": "mod.params"},
+    {"type": tarfile.FIFOTYPE},
+    {"type": tarfile.DIRTYPE},
+    {"data": b"0\n".ljust(512, b"\0"), "pax_headers": HOLES},
+], ids=["link to itself", "link out", "second name", "pipe", "folder", "holes"])  # fmt: skip
+def test_a_model_of_tvmc_is_of_plain_files(tmp_path, changes):
+    with pytest.raises(GraphError, match=r"mod\.json is no plain file"):
+        tvmc.TVMCModel(model_path=archive(tmp_path / "model.tar", **changes))
+
+
+@pytest.mark.parametrize("path", ["", 3, b"\0"], ids=["empty", "number", "zero"])
+def test_a_path_of_a_model_of_tvmc_is_a_path(path):
+    with pytest.raises(GraphError, match="model_path must be a file that TVMCModel"):
+        tvmc.TVMCModel(model_path=path)
+
+
+def test_a_compressed_model_of_tvmc_is_none(tmp_path):
+    """It could be of any size."""
+    model = tvmc.TVMCModel(relay.exp(relay.var("x", shape=(2,))))
+    model.save(tmp_path / "model.tar")
+    (tmp_path / "small").write_bytes(gzip.compress((tmp_path / "model.tar").read_bytes()))
+    with pytest.raises(GraphError, match="must be a file that TVMCModel"):
+        tvmc.TVMCModel(model_path=tmp_path / "small")

@@ -90,15 +90,23 @@ _PARTS = ("mod.json", "mod.params")
 def _loaded(model_path: str | os.PathLike[str]) -> tuple[object, Mapping[str, Any]]:
     """Return the network and the parameters in a file; nothing is unpacked to the disk."""
     try:
-        with tarfile.open(model_path) as archive:
-            files = [archive.extractfile(name) for name in _PARTS]
-            text, params = (b"" if each is None else each.read() for each in files)
-    except (OSError, tarfile.TarError, KeyError) as error:
+        with tarfile.open(os.fspath(model_path), "r:") as archive:
+            text, params = (_part(archive, name) for name in _PARTS)
+    except (OSError, tarfile.TarError, KeyError, TypeError, ValueError) as error:
         raise GraphError(
-            f"TVMCModel: model_path must be a file that TVMCModel.save wrote, got {model_path}: "
+            f"TVMCModel: model_path must be a file that TVMCModel.save wrote, got {model_path!r}: "
             f"{error}"
         ) from error
     return load_json(text.decode("utf-8", "replace")), load_param_dict(params)
+
+
+def _part(archive: tarfile.TarFile, name: str) -> bytes:
+    """Return a file in an archive; links, and files with holes, which may be large, are none."""
+    entry = archive.getmember(name)
+    file = archive.extractfile(entry) if entry.isreg() and not entry.issparse() else None
+    if file is None:
+        raise tarfile.TarError(f"{name} is no plain file")
+    return file.read()
 
 
 class TVMCPackage:
