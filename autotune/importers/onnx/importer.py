@@ -15,7 +15,7 @@ from autotune.importers.onnx.missing import refuse_missing
 from autotune.importers.onnx.model import OnnxGraph
 from autotune.importers.onnx.read import read_model
 from autotune.importers.onnx.signature import Signature
-from autotune.importers.onnx.tensors import numpy_type
+from autotune.importers.onnx.tensors import is_narrow, numpy_type
 from autotune.utils.check import Check
 from autotune.utils.names import did_you_mean
 
@@ -68,12 +68,9 @@ def from_onnx(
     nodes, used = read.graph.needed(results)
     refuse_missing(read, nodes, read.opsets)
     fixed = _fixed(read.graph, values or {})
-    left = [
-        each
-        for each in read.graph.inputs
-        if each.name not in fixed and (outputs is None or each.name in used)
-    ]
-    inputs = Signature(shapes or {}, dtypes or {}).inputs(left)
+    left = [each for each in read.graph.inputs if each.name not in fixed]
+    wanted = used if outputs is not None else {each.name for each in left}
+    inputs = Signature(shapes or {}, dtypes or {}).inputs(left, wanted)
     names, params = _weights(read.graph, freeze)
     names.update(fixed)
     names.update(inputs)
@@ -94,7 +91,7 @@ def _results(graph: OnnxGraph, outputs: Sequence[str] | None) -> tuple[str, ...]
     Check(GraphError, "from_onnx").kind("outputs", outputs, Sequence, "a list of names")
     known = {name for node in graph.nodes for name in node.outputs if name}
     for name in [outputs] if isinstance(outputs, str) else outputs:
-        if isinstance(outputs, str) or name not in known:
+        if not isinstance(name, str) or isinstance(outputs, str) or name not in known:
             raise GraphError(
                 f"from_onnx: outputs must be a list of names of values that the model computes, "
                 f"got {outputs!r}{did_you_mean(str(name), known)}"
@@ -157,4 +154,9 @@ def _output(walk: Walk, names: Names, name: str) -> Value:
     array = np.asarray(found)
     if not array.size:
         raise GraphError(f"{walk.model.name}: the output {name!r} has no elements")
+    if is_narrow(array):
+        raise GraphError(
+            f"{walk.model.name}: the output {name!r} is of {array.dtype}, which weights alone "
+            "may be"
+        )
     return Constant.of(array, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,14 +29,21 @@ class Signature:
     shapes: Mapping[str, Sequence[int] | int] = field(default_factory=dict)
     dtypes: Mapping[str, str] = field(default_factory=dict)
 
-    def inputs(self, inputs: Sequence[OnnxInput]) -> dict[str, Variable | Array]:
+    def inputs(
+        self, inputs: Sequence[OnnxInput], read: Container[str]
+    ) -> dict[str, Variable | Array]:
         """Return the inputs of the graph by name; one without elements is known.
+
+        Args:
+            inputs: those of the model.
+            read: the names of those that are wanted; the others need no shape, but may have one.
 
         Raises:
             GraphError: extents are not known, or names are not those of the model.
         """
         self._check_names(inputs)
         extents = self._extents(inputs)
+        inputs = [each for each in inputs if each.name in read]
         shapes = {each.name: self._shape(each, extents) for each in inputs}
         open_ones = [each for each in inputs if shapes[each.name] is None]
         if open_ones:

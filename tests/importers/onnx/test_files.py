@@ -81,6 +81,7 @@ def test_a_model_that_is_cut_off_is_refused(tmp_path):
     ({"shapes": {"batch": "one"}}, "'batch' must be a whole number of at least 0, got 'one'"),
     ({"outputs": ["u"], "shapes": {"batch": 1}}, r"values that the model computes, got \['u'\]"),
     ({"outputs": "t", "shapes": {"batch": 1}}, "outputs must be a list of names .*got 't'"),
+    ({"outputs": [["t"]], "shapes": {"batch": 1}}, r"list of names .*\[\['t'\]\]"),
     ({"outputs": [], "shapes": {"batch": 1}}, "outputs must be at least one name, got none"),
     ({"shapes": {"batch": 0}}, "the output 'y' has no elements"),
     ({"shapes": 3}, "shapes must be a dict by names of inputs, got 3"),
@@ -307,6 +308,14 @@ def test_a_model_ends_at_the_outputs_that_are_wanted_and_reads_no_more():
     assert [each.name for each in network.graph.inputs] == ["x"]
     with pytest.raises(GraphError, match=r"my\.own\.Strange"):
         from_onnx(detector(), {"n": 1})
+
+
+def test_shapes_and_values_of_inputs_that_are_not_read_may_be_given():
+    for more in ({"shapes": {"limit": (1,)}}, {"shapes": {"n": 1}}, {"values": {"limit": [1]}}):
+        network = from_onnx(detector(), outputs=["boxes"], **more)
+        assert [each.name for each in network.graph.inputs] == ["x"]
+    with pytest.raises(GraphError, match=r"inputs of the model \(x, limit, n\), got 'other'"):
+        from_onnx(detector(), {"other": 1}, outputs=["boxes"])
 
 
 def test_what_no_output_needs_is_not_read():

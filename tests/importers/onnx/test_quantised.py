@@ -375,3 +375,7 @@ def test_weights_of_few_bits_are_for_dequantising_alone():
     model.graph.initializer.append(tensor)
     with pytest.raises(GraphError, match=r"Add of 'y': .*int4"):
         from_onnx(model)
+    model = model_of([node("Identity", "w", "y")], {}, np.ones((2, 2), "float32"))
+    model.graph.initializer.append(tensor)
+    with pytest.raises(GraphError, match="the output 'y' is of int4"):
+        from_onnx(model)
