@@ -330,3 +330,26 @@ def test_a_vector_is_not_transposed():
     x, y = floats(4), floats(2, 3, 4)
     (out,) = results("FusedMatMul", [x, y], transA=1, transB=1)
     close(out, np.matmul(x, y.swapaxes(1, 2)))
+
+
+@pytest.mark.parametrize("positions", [[14], [[12, 13, 14, 15, 16]]], ids=["first", "all"])
+def test_positions_that_are_known_are_within_the_tables_of_a_rotation(positions):
+    inputs = [floats(1, ROWS, COLUMNS), np.array(positions), COS, SIN]
+    with pytest.raises(GraphError, match="indices must be within an axis of 16, got 1"):
+        results("RotaryEmbedding", inputs, known=(1, 2, 3))
+
+
+def test_a_cache_is_not_longer_than_the_tables_of_its_rotation():
+    x, past = floats(1, 1, 3 * SIZE), floats(1, 1, 16, SIZE)
+    inputs = [x, None, None, past, past, np.int32([16]), np.array(17, "int32"), COS, SIN]
+    more = {"num_heads": 1, "kv_num_heads": 1, "do_rotary": 1}
+    with pytest.raises(GraphError, match="indices must be within an axis of 16, got 16"):
+        results("GroupQueryAttention", inputs, 3, known=(5, 6, 7, 8), **more)
+
+
+def test_columns_of_packed_heads_are_of_all_heads_alike():
+    inputs = [floats(1, 1, 13), None, None, None, None, np.int32([0]), np.array(1, "int32")]
+    for heads in (1, 0):
+        more = {"num_heads": heads, "kv_num_heads": heads}
+        with pytest.raises(GraphError, match=f"columns for {heads} and twice {heads} heads"):
+            results("GroupQueryAttention", inputs, known=(5, 6), **more)

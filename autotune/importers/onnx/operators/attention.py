@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from autotune.graph import Value, ops
 from autotune.importers.onnx.call import Call, Converter, Operand
+from autotune.importers.onnx.operators.indexing import taken
 from autotune.importers.onnx.operators.shapes import part
 
 
@@ -90,7 +91,7 @@ def rotated_heads(
         call.refuse(f"at most {size} elements of a row can be rotated, got {turned}")
 
     def angles(table: Value) -> Value:
-        own = table if positions is None else call.apply(ops.Take(0), table, positions)
+        own = table if positions is None else taken(call, table, positions, 0)
         half = turned // 2
         return call.reshape(own, (own.type.size // (rows * half), 1, rows, half))
 

@@ -205,7 +205,9 @@ def _grouped_query(call: Call) -> list[Operand | None]:
     if call.has(1):
         values = [x, call.value(1), call.value(2)]
     else:
-        size = x.shape[2] // (heads + 2 * few)
+        size = x.shape[2] // max(heads + 2 * few, 1)
+        if size * (heads + 2 * few) != x.shape[2]:
+            call.refuse(f"expected columns for {heads} and twice {few} heads, got {x.type}")
         ends = np.cumsum([heads * size, few * size, few * size]).tolist()
         values = [part(call, x, 2, a, b) for a, b in zip([0, *ends], ends, strict=False)]
     q, k, v = (_apart(call, each, n) for each, n in zip(values, (heads, few, few), strict=True))
