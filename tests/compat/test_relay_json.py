@@ -139,6 +139,9 @@ def test_a_model_of_tvmc_is_of_plain_files(tmp_path, changes):
 def test_a_path_of_a_model_of_tvmc_is_a_path(path):
     with pytest.raises(GraphError, match="model_path must be a file that TVMCModel"):
         tvmc.TVMCModel(model_path=path)
+    model = tvmc.TVMCModel(relay.exp(relay.var("x", shape=(2,))))
+    with pytest.raises(GraphError, match="cannot write the model to"):
+        model.save(path)
 
 
 def test_a_compressed_model_of_tvmc_is_none(tmp_path):

@@ -74,13 +74,13 @@ class TVMCModel:
         """
         parts = (save_json(self.mod).encode(), bytes(save_param_dict(self.params)))
         try:
-            with tarfile.open(model_path, "w") as archive:
+            with tarfile.open(os.fspath(model_path), "w") as archive:
                 for name, data in zip(_PARTS, parts, strict=True):
                     entry = tarfile.TarInfo(name)
                     entry.size = len(data)
                     archive.addfile(entry, io.BytesIO(data))
-        except OSError as error:
-            raise GraphError(f"cannot write the model to {model_path}: {error}") from error
+        except (OSError, TypeError, ValueError) as error:
+            raise GraphError(f"cannot write the model to {model_path!r}: {error}") from error
 
 
 # The network and its parameters in a file of a model.
