@@ -353,3 +353,11 @@ def test_columns_of_packed_heads_are_of_all_heads_alike():
         more = {"num_heads": heads, "kv_num_heads": heads}
         with pytest.raises(GraphError, match=f"columns for {heads} and twice {heads} heads"):
             results("GroupQueryAttention", inputs, known=(5, 6), **more)
+
+
+def test_a_length_that_is_known_is_that_of_the_whole_cache():
+    x, past = floats(1, 1, COLUMNS), floats(1, HEADS, 4, SIZE)
+    inputs = [x, x, x, past, past, np.int32([2]), np.array(5, "int32")]
+    more = {"num_heads": HEADS, "kv_num_heads": HEADS}
+    with pytest.raises(GraphError, match="nor other lengths than 4"):
+        results("GroupQueryAttention", inputs, 3, known=(5, 6), **more)

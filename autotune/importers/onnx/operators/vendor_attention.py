@@ -246,8 +246,11 @@ def _begin(call: Call, batch: int, rows: int) -> int:
         call.refuse(f"total_sequence_length must be at least {rows} rows, got {total}")
     lengths = call.numbers(call.operand(5))
     alike = lengths is not None and set(lengths.reshape(-1).tolist()) == {total - 1}
-    if total > rows and batch > 1 and not alike:
-        call.refuse("batches of several lengths with a cache are not supported")
+    if total > rows and not alike and (batch > 1 or lengths is not None):
+        call.refuse(
+            "batches of several lengths with a cache are not supported, nor other lengths "
+            f"than {total - 1}, one less than total_sequence_length"
+        )
     return total - rows
 
 
