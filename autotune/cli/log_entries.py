@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from autotune.record.pareto import pareto_front
 from autotune.record.reader import RACE_NOTE, open_log, source_name
 from autotune.report import is_of
 from autotune.task import ConfigEntity, Task
-from autotune.task.refusals import records_are
+from autotune.task.refusals import left_out
 from autotune.utils.escaping import visible
 from autotune.utils.names import did_you_mean
 
@@ -190,8 +191,8 @@ def read_logs(
     grouping = _Grouping()
     problems: list[str] = []
     others: set[str] = set()
+    entries: list[LogEntry] = []
     for path in paths:
-        entries: list[LogEntry] = []
         with open_log(path) as file:
             reader = ALL_LINES.reader(file, source_name(path), quiet=True)
             for number, line, (inp, result) in reader.numbered():
@@ -202,20 +203,21 @@ def read_logs(
                     others.add(str(inp.task.name))
         if reader.is_no_log:
             raise RecordError(reader.report())
-        older = of_older_text([(one.inp, one.result) for one in entries])
-        for entry, is_older in zip(entries, older, strict=True):
-            if not is_older:
-                grouping.add(entry)
-        problems += filter(None, [reader.report(), _older(source_name(path), sum(older))])
+        problems += filter(None, [reader.report()])
+    # Several logs are as one, in which one's trials may have replaced another's.
+    older: Counter[str] = Counter()
+    for entry, is_older in zip(
+        entries, of_older_text([(one.inp, one.result) for one in entries]), strict=True
+    ):
+        if is_older:
+            older[source_name(entry.path)] += 1
+        else:
+            grouping.add(entry)
+    problems += [left_out(source, count) for source, count in older.items()]
     groups = grouping.groups
     if others and not groups:
         problems.append(_no_such_task(str(task), sorted(others)))
     return Logs([Group(key[0], entries, wanted) for key, entries in groups.items()], problems)
-
-
-def _older(source: str, count: int) -> str:
-    """Return a text on how many records were measured again with another kernel text."""
-    return f"{source}: {records_are(count)} of an older kernel text, left out" if count else ""
 
 
 def _no_such_task(task: str, known: Sequence[str]) -> str:

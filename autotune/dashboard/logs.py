@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,12 @@ from autotune.dashboard.lines import LineReader, name_of
 from autotune.dashboard.runs import Run
 from autotune.dashboard.tail import Tail
 from autotune.errors import RecordError
+from autotune.record.best import KernelTexts
 from autotune.task import Task
 from autotune.utils.garbage import collection_paused
 
+# Of a run: target, and kind and key of what was tuned.
+_Key = tuple[str, str, str]
 # Unreadable lines that are named.
 _NAMED = 20
 
@@ -43,6 +47,10 @@ class Log:
         name: as the page shows it.
         runs: by target and workload, in the order in which they appear.
         more: whether there was more to read at the last look.
+
+    Once trials were measured again with another kernel text, those with the text before do not
+    count, see `KernelTexts`. The log is read anew without them: at once where one was the best, or
+    where one that was left out counts again.
     """
 
     def __init__(self, number: int, path: Path, name: str = "") -> None:
@@ -51,10 +59,19 @@ class Log:
         self._tail = Tail(path)
         self._restarts = 0
         self.more = False
+        self._forget()
+
+    def _forget(self) -> None:
+        """Begin with another file."""
+        self._texts = KernelTexts()
+        self._numbers: dict[_Key, int] = {}
+        self._known = 0
         self._clear()
 
     def _clear(self) -> None:
-        self.runs: dict[tuple[str, str, str], Run] = {}
+        self.runs: dict[_Key, Run] = {}
+        self._replaced = self._returned = False
+        self._older: Counter[str | None] = Counter()
         self._reader = LineReader()
         self._line = self._unreadable = 0
         self._problems: list[dict[str, object]] = []
@@ -74,11 +91,25 @@ class Log:
         self.more = news.more
         if news.restarted:
             self._restarts += 1
-            self._clear()
+            self._forget()
         for text in news.lines:
             self._take(text, new_number)
         ended = not news.more and self._finished(new_number)
+        if self._replaced and not news.more and self._is_stale:
+            self.read_anew()
         return bool(news.lines) or ended or news.restarted or before != self._tail.state
+
+    def read_anew(self) -> None:
+        """Read the log once more if trials that are counted are of an older kernel text."""
+        if self._replaced:
+            self._tail.rewind()
+            self._clear()
+            self.more = True
+
+    @property
+    def _is_stale(self) -> bool:
+        bests = [run.best for run in self.runs.values() if run.best is not None]
+        return self._returned or any(map(self._texts.is_older, bests))
 
     def _finished(self, new_number: Callable[[], int]) -> bool:
         """Take a last line that lacks nothing but its newline; return whether there was one."""
@@ -105,6 +136,15 @@ class Log:
             return
         if trial is None:
             return
+        pair = trial.inp, trial.result
+        if self._line > self._known:  # not when it is read once more
+            self._known = self._line
+            replaced = self._texts.add(pair)
+            self._replaced |= replaced
+            self._returned |= replaced and trial.result.evidence.kernel_hash in self._older
+        if self._texts.is_older(pair):
+            self._older[trial.result.evidence.kernel_hash] += 1
+            return
         self._run(trial.inp.task, new_number).add(trial, self._line)
 
     def _run(self, task: Any, new_number: Callable[[], int]) -> Run:
@@ -112,10 +152,12 @@ class Log:
         if known is not None:
             return known[1]
         name, target = name_of(task), str(task.target)
-        key = target, name.kind, name.key
+        key: _Key = target, name.kind, name.key
         run = self.runs.get(key)
         if run is None:
-            run = self.runs[key] = Run(new_number(), self.number, target, name)
+            if key not in self._numbers:
+                self._numbers[key] = new_number()
+            run = self.runs[key] = Run(self._numbers[key], self.number, target, name)
         if isinstance(task, Task):
             self._run_of[id(task)] = task, run
         return run
@@ -132,6 +174,7 @@ class Log:
             "trials": sum(len(run.trials) for run in self.runs.values()),
             "restarts": self._restarts,
             "unreadable": self._unreadable,
+            "older": self._older.total(),
             "problems": self._problems,
             "unfinished": bool(self._tail.fragment),
         }

@@ -80,6 +80,10 @@ class Model:
         """Read all that is in the logs now, also a last line without its newline."""
         while self.poll():
             pass
+        for log in self.logs:
+            log.read_anew()
+        while self.poll():
+            pass
 
     def _number(self) -> int:
         self._runs_made += 1

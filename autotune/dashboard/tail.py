@@ -80,6 +80,10 @@ class Tail:
         """Take the line at the end for whole; its newline, when it comes, ends no other one."""
         self._held, self._taken = bytearray(), True
 
+    def rewind(self) -> None:
+        """Begin anew."""
+        self.read, self._held, self._mark, self._taken = 0, bytearray(), b"", False
+
     def _news(self, descriptor: int) -> News:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
@@ -89,7 +93,7 @@ class Tail:
         known = found.st_dev, found.st_ino
         restarted = self._known is not None and not self._same(descriptor, known, found.st_size)
         if restarted:
-            self.read, self._held, self._mark, self._taken = 0, bytearray(), b"", False
+            self.rewind()
         self._known, self.size = known, found.st_size
         data = os.pread(descriptor, CHUNK, self.read)
         if not data:

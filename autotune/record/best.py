@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from autotune.measure.objective import TIME, Objective
 from autotune.measure.types import MeasureResult, Pair
 from autotune.workload import Workload
+
+# Target, task, candidate and device.
+_Key = tuple[str, Workload, str, str | None]
 
 
 def is_race(result: MeasureResult) -> bool:
@@ -53,17 +57,62 @@ def best_of(pairs: Iterable[Pair], objective: Objective = TIME) -> Pair | None:
     return best
 
 
-def of_older_text(pairs: Sequence[Pair]) -> list[bool]:
-    """Return of each record whether a later one has its candidate with another kernel text.
+class KernelTexts:
+    """Which text the kernel of each candidate had when, as the hashes of records tell.
 
-    The kernel was edited between the two, so that the time of the earlier one is of no use. What
-    was not measured again is not known to be older; that only its template tells.
+    Once a kernel was edited and measured again, what was measured before is of no use. What was
+    not measured again is not known to be older; that only its template tells.
     """
-    keys = [(str(inp.target), inp.task, inp.key, result.evidence.device_class)
-            for inp, result in pairs]  # fmt: skip
-    hashes = [result.evidence.kernel_hash for _, result in pairs]
-    latest = {key: text for key, text in zip(keys, hashes, strict=True) if text}
-    return [bool(text) and latest[key] != text for key, text in zip(keys, hashes, strict=True)]
+
+    def __init__(self) -> None:
+        # Times with the text measured then, in order; of equal ones in a row the first and last.
+        self._known: dict[_Key, list[tuple[float, str]]] = {}
+
+    def add(self, pair: Pair) -> bool:
+        """Take a record in; return whether those of its candidate so far are of an older text."""
+        text, when = pair[1].evidence.kernel_hash, pair[1].timestamp
+        if not text:
+            return False
+        known = self._known.setdefault(_key(pair), [])
+        # By time, as logs may be joined in any order.
+        place = bisect_right(known, when, key=_time)
+        newer = place == len(known) > 0 and known[-1][1] != text
+        if place > 1 and {known[place - 1][1], known[place - 2][1]} == {text}:
+            known[place - 1] = when, text
+        else:
+            known.insert(place, (when, text))
+        return newer
+
+    def is_older(self, pair: Pair) -> bool:
+        """Return whether a later record has the candidate, or one it raced, with another text."""
+        result = pair[1]
+        text, known = result.evidence.kernel_hash, self._known.get(_key(pair))
+        if text and known and known[-1][1] != text:
+            return True
+        return any(self._changed(_key(pair, key), result.timestamp) for key in beaten_by(result))
+
+    def _changed(self, key: _Key, since: float) -> bool:
+        known = self._known.get(key, [])
+        place = bisect_right(known, since, key=_time)
+        return place > 0 and known[place - 1][1] != known[-1][1]
+
+
+def _key(pair: Pair, candidate: str | None = None) -> _Key:
+    inp, result = pair
+    key = inp.key if candidate is None else candidate
+    return str(inp.target), inp.task, key, result.evidence.device_class
+
+
+def _time(known: tuple[float, str]) -> float:
+    return known[0]
+
+
+def of_older_text(pairs: Sequence[Pair]) -> list[bool]:
+    """Return of each record whether it is of an older text, see `KernelTexts`."""
+    texts = KernelTexts()
+    for pair in pairs:
+        texts.add(pair)
+    return [texts.is_older(pair) for pair in pairs]
 
 
 def best_of_each(pairs: Iterable[Pair], objective: Objective = TIME) -> list[Pair]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from autotune.record.reader import AHEAD, LogReader, open_log, source_name
 from autotune.record.rewriting import check_replaceable, rewrite, write_whole
 from autotune.record.store import is_store, open_database
 from autotune.task import Task
+from autotune.task.refusals import left_out
 from autotune.utils.check import Check
 
 logger = logging.getLogger("autotvm")
@@ -100,7 +101,8 @@ def pick_best(
 
     def best_with(lines: Iterable[str]) -> str:
         held = list(lines)
-        picked[:] = _best([*forms.reader(held, source_name(source)), *pairs], wanted)
+        every = [*forms.reader(held, source_name(source)), *pairs]
+        picked[:] = _best(_not_older(every, "pick_best"), wanted)
         return forms.text(picked, filter(forms.keeps, dict.fromkeys([*held, *given])))
 
     source = log_source(out_file)
@@ -129,10 +131,16 @@ def _records(reader: LogReader, caller: str) -> list[Pair]:
     return pairs
 
 
+def _not_older(pairs: Sequence[Pair], source: str) -> list[Pair]:
+    """Return the records without those of an older text, which a warning counts."""
+    older = of_older_text(pairs)
+    if any(older):
+        logger.warning(left_out(source, sum(older)))
+    return [pair for pair, is_older in zip(pairs, older, strict=True) if not is_older]
+
+
 def _best(competing: list[Pair], objective: Objective) -> list[Pair]:
     """Return the records that would be replayed, in their order."""
-    older = of_older_text(competing)
-    competing = [pair for pair, is_older in zip(competing, older, strict=True) if not is_older]
     tasks = (pair for pair in competing if isinstance(pair[0].task, Task))
     best = ApplyHistoryBest(tasks, objective=objective)
     kept = [*best.best_by_model.values(), *best.best_by_targetkey.values()]
@@ -150,7 +158,8 @@ def split_workload(in_file: LogPath, clean: bool = True, forms: Lines = TEMPLATE
 
     Args:
         in_file: the log.
-        clean: whether only the first record of each configuration is kept.
+        clean: whether only the first record of each configuration is kept, of its latest kernel
+            text.
         forms: what lines may be.
 
     Raises:
@@ -159,6 +168,8 @@ def split_workload(in_file: LogPath, clean: bool = True, forms: Lines = TEMPLATE
     with open_log(log_path(in_file)) as file:
         reader = forms.reader(file, str(in_file), races=False, quiet=True)
         trials = _records(reader, "split_workload")
+    if clean:
+        trials = _not_older(trials, str(in_file))
     groups: dict[str, list[Pair]] = {}
     for pair in trials:
         groups.setdefault(measure_str_key(pair[0], False), []).append(pair)

@@ -10,7 +10,7 @@ from autotune.errors import RecordError
 from autotune.measure.types import Pair
 from autotune.record.best import of_older_text
 from autotune.record.reader import open_log, source_name
-from autotune.task.refusals import records_are
+from autotune.task.refusals import left_out
 
 
 def read_records(path: Path | str, task: str | None = None) -> tuple[list[Pair], str]:
@@ -33,8 +33,8 @@ def read_records(path: Path | str, task: str | None = None) -> tuple[list[Pair],
         raise RecordError(reader.report())
     older = of_older_text(pairs)
     kept = [pair for pair, is_older in zip(pairs, older, strict=True) if not is_older]
-    said = f"{source_name(path)}: {records_are(sum(older))} of an older kernel text, left out"
-    return kept, "\n".join(filter(None, [reader.report(), said if any(older) else ""]))
+    said = left_out(source_name(path), sum(older))
+    return kept, "\n".join(filter(None, [reader.report(), said]))
 
 
 def is_of(of: Any, task: str | None) -> bool:

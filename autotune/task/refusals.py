@@ -46,6 +46,11 @@ def ignored(refusals: Sequence[Refusal]) -> str:
     return "; ".join(parts)
 
 
+def left_out(source: str, older: int) -> str:
+    """Return a text on how many records were measured again with another text; empty if none."""
+    return f"{source}: {records_are(older)} of an older kernel text, left out" if older else ""
+
+
 def records_are(count: int) -> str:
     """Return a count of records as the beginning of a sentence."""
     return "1 record is" if count == 1 else f"{count} records are"

@@ -17,14 +17,8 @@ from autotune.measure import MeasureResult
 from autotune.measure.run.timing import costs_of, evidence_of
 from autotune.record import encode, load_from_file, to_dataframe
 from autotune.runtime import summarize
-from tests.record.records import TVM_ROW, failed, good, make_config, make_input
-
-GEMM, CONV = ("gemm", (64, 64), "llvm"), ("conv", (1,), "llvm")
-
-
-def pair(workload, index, result, **knobs):
-    return make_input(*workload, make_config(index, **knobs)), result
-
+from tests.cli.log_commands import CONV, GEMM, pair, rows, run
+from tests.record.records import TVM_ROW, failed, good
 
 RACE = {
     "tied": [1],
@@ -52,15 +46,6 @@ def logs(tmp_path):
     other = pair(("dense", (3,), "llvm"), 0, good(7e-6), k=1)
     second.write_text("".join(encode(*one) + "\n" for one in [*faster, other]))
     return first, second
-
-
-def run(*args):
-    return CliRunner().invoke(main, ["log", *(str(arg) for arg in args)])
-
-
-def rows(done):
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
 
 
 def test_show_counts_trials_and_gives_the_time_that_is_replayed(logs):
@@ -108,20 +93,6 @@ def test_the_best_configurations_are_ranked_and_each_is_named_once(logs):
     assert "k=1, t=[-1, 8]" in text
     assert f"{logs[0]}:1" in text
     assert f"{logs[0]}:3" not in text
-
-
-def test_what_an_edited_kernel_replaced_is_neither_shown_nor_picked_nor_compared(tmp_path):
-    log, best = tmp_path / "a.log", tmp_path / "best.log"
-    older = [pair(GEMM, i, good((2 + i) * 1e-6, kernel_hash=f"older{i}"), k=i) for i in (0, 1)]
-    newer = [pair(GEMM, i, good((6 - i) * 1e-6, kernel_hash=f"newer{i}"), k=i) for i in (0, 1)]
-    log.write_text("".join(encode(*one) + "\n" for one in [*older, *newer]))
-    (only,) = rows(run("show", log, "--json"))
-    assert (only["trials"], only["seconds"]) == (2, pytest.approx(5e-6))
-    assert "a.log: 2 records are of an older kernel text, left out" in run("show", log).output
-    assert run("pick", log, best).exit_code == 0
-    assert [inp.config["k"].val for inp, _ in load_from_file(best)] == [1]
-    (compared,) = rows(run("diff", best, log, "--json"))
-    assert compared["after_seconds"] == pytest.approx(5e-6)
 
 
 def test_csv_is_for_spreadsheets(logs):

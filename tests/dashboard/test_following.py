@@ -67,6 +67,43 @@ def test_a_line_that_a_killed_writer_left_costs_that_line(tmp_path):
     assert told["problems"][0]["line"] == 2
 
 
+def edit(index, seconds, hashed, end):
+    return row(index, seconds, end=end, kernel_hash=hashed)
+
+
+def test_the_best_is_of_the_latest_text_of_a_kernel_as_it_is_edited(tmp_path):
+    path = log(tmp_path / "a.log", [edit(0, 1e-6, "aa", 1), edit(1, 2e-6, "a1", 2)])
+    model = Model([path])
+    steps = [
+        (edit(0, 6e-6, "bb", 3), 2e-6, 1),
+        (edit(1, 7e-6, "b1", 4), 6e-6, 2),
+        (edit(1, 5e-6, "b1", 5), 5e-6, 2),
+        (edit(0, 8e-6, "aa", 6), 1e-6, 2),
+    ]
+    for new, best, older in steps:
+        seen(model)
+        with path.open("a") as file:
+            file.write(text([new]))
+        seen(model)
+        (told,), (one,) = (model.overview()[part] for part in ("logs", "workloads"))
+        assert (one["best_seconds"], told["restarts"]) == (pytest.approx(best), 0)
+        fresh = Model([path])
+        fresh.read()
+        (told,), (other,) = (fresh.overview()[part] for part in ("logs", "workloads"))
+        assert (told["older"], other["best_seconds"]) == (older, one["best_seconds"])
+    assert [one["id"] for one in model.view(View())["runs"]] == [0]
+
+
+def test_a_last_record_without_a_newline_replaces_an_older_text(tmp_path):
+    path = tmp_path / "a.log"
+    path.write_text(text([edit(0, 1e-6, "aa", 1), edit(0, 2e-6, "bb", 2)]).rstrip("\n"))
+    model = Model([path])
+    assert seen(model) == [1]
+    with path.open("a") as file:
+        file.write("\n" + text([row(2)]))
+    assert seen(model) == [2]
+
+
 def test_a_log_that_was_replaced_or_cut_is_read_anew(tmp_path):
     path = log(tmp_path / "a.log", run(5))
     model = Model([path])

@@ -9,6 +9,7 @@ export function drawLogs(state) {
     const words = [`${count(log.trials)} trials`];
     if (log.read < log.bytes) words.push(`${percent(log.read / log.bytes, 2)} read`);
     if (log.state !== "following") words.push(log.state === "missing" ? "waiting for the file" : log.state);
+    if (log.older) words.push(`${count(log.older)} of an older kernel text left out`);
     if (log.restarts) words.push(`read anew ${log.restarts}×`);
     const bad = log.unreadable ? el("details", {}, el("summary", {}, `${count(log.unreadable)} lines could not be read`),
       el("ul", {}, log.problems.map((one) => el("li", {}, `line ${one.line}: ${one.reason}`)))) : null;
