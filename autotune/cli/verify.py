@@ -16,7 +16,7 @@ from autotune.measure import LocalBuilder, LocalRunner, measure_option
 from autotune.measure.final.recheck import ALWAYS_SAME, Recheck, TimingConditions, recheck
 from autotune.measure.types import MeasureErrorNo, MeasureResult, Pair
 from autotune.record import best_of_each, load_from_file
-from autotune.record.outdated import current_only
+from autotune.record.outdated import current_only, task_refusal
 from autotune.record.reader import source_name
 from autotune.report import is_of
 from autotune.tuner.loop.result import title
@@ -119,7 +119,8 @@ def _records(
 
 def _outdated(pair: Pair) -> Recheck:
     """Return what is said of a task that has no record of its kernel as it is now."""
-    said = "no record is of its kernel as it is now; tune it again"
+    refusal = task_refusal(pair[0].task)
+    said = refusal.why if refusal else "no record is of its kernel as it is now; tune it again"
     none = MeasureResult((), MeasureErrorNo.UNKNOWN_ERROR, 0.0, 0.0, said)
     return Recheck(*pair, none, "outdated")
 

@@ -176,6 +176,15 @@ def test_a_task_whose_kernel_has_changed_since_does_not_hold(verified):
     assert verified(older, pair(SCALE, 1, SLOW), other).exit_code == 0
 
 
+def test_a_task_whose_template_must_not_be_run_is_not_called_out_of_date(verified):
+    inp, measured = pair(("verify_test.unknown", (64,)), 0, SLOW)
+    strange = at.Task("verify_test.unknown", ("f();",), inp.target)
+    result = verified(pair(SCALE, 0, SLOW), (inp._replace(task=strange), measured))
+    assert result.exit_code == 1
+    assert "an argument of the task is a text that could be code" in result.output
+    assert "tune it again" not in result.output
+
+
 def test_an_answer_that_nobody_knows_is_shown_as_unchecked(verified):
     result = verified(pair(("verify_test.unknown", (64,)), 0, SLOW))
     assert "answer unchecked" in result.output
