@@ -196,12 +196,13 @@ def best(
     """Print the best configuration and kernel of each workload.
 
     The best is the one that `apply_history_best` uses: the winner of a race precedes the trials
-    that it was raced with. FILE.py contains the templates of the log; it is imported.
+    that it was raced with. FILE.py contains the templates of the log; it is imported, and tells
+    which records are of kernels as they are now.
     """
     files, given = with_logs(paths)
-    logs = read_logs(given, task, objective)
     if source:
         import_templates(modules, files)
+    logs = read_logs(given, task, objective, ask_templates=source and bool(files))
     found = [one for group in logs.groups for one in group.fastest(top)]
     if form:
         rows = [{**one.row, **({"source": _source(one)[0]} if source else {})} for one in found]

@@ -15,6 +15,7 @@ from autotune.measure.objective import TIME, Objective, objective_of
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.record.best import best_of, is_race, of_older_text
 from autotune.record.frame import KNOB, choices_of, row_of
+from autotune.record.outdated import is_outdated
 from autotune.record.pareto import pareto_front
 from autotune.record.reader import RACE_NOTE, open_log, source_name
 from autotune.report import is_of
@@ -174,7 +175,10 @@ class _Grouping:
 
 
 def read_logs(
-    paths: Sequence[Path | str], task: str | None = None, objective: str | Objective = TIME
+    paths: Sequence[Path | str],
+    task: str | None = None,
+    objective: str | Objective = TIME,
+    ask_templates: bool = False,
 ) -> Logs:
     """Read logs; lines without a record, and records of an older kernel text, are left out.
 
@@ -182,6 +186,8 @@ def read_logs(
         paths: the logs.
         task: the only task that is wanted; all by default.
         objective: by which records are ranked.
+        ask_templates: whether templates known here tell which records are older, and not only
+            later records.
 
     Raises:
         LogMissingError: one cannot be opened.
@@ -206,10 +212,10 @@ def read_logs(
         problems += filter(None, [reader.report()])
     # Several logs are as one, in which one's trials may have replaced another's.
     older: Counter[str] = Counter()
-    for entry, is_older in zip(
-        entries, of_older_text([(one.inp, one.result) for one in entries]), strict=True
-    ):
-        if is_older:
+    pairs = [(one.inp, one.result) for one in entries]
+    for entry, pair, is_older in zip(entries, pairs, of_older_text(pairs), strict=True):
+        told = is_outdated(pair) if ask_templates else None
+        if is_older if told is None else told:
             older[source_name(entry.path)] += 1
         else:
             grouping.add(entry)

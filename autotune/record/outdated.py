@@ -118,6 +118,15 @@ def current_only(pairs: Iterable[Pair], source: str, keep_older: bool = False) -
     return kept
 
 
+def is_outdated(pair: Pair) -> bool | None:
+    """Return whether the template makes another kernel now; None where it is not known here."""
+    then, result = as_measured(pair)
+    task = then.task
+    if not isinstance(task, Task) or task.name not in TASK_TABLE or task_refusal(task):
+        return None
+    return outdated(task, then.config, then.config, result) is not None
+
+
 def task_refusal(task: Workload) -> Refusal | None:
     """Return why the template of a task of a log must not be run; None where it may be.
 

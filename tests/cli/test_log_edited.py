@@ -2,6 +2,10 @@
 
 import pytest
 
+import autotune
+from autotune.cli.modules import import_templates
+from autotune.driver import kernel_hash
+from autotune.measure import MeasureInput
 from autotune.record import encode, load_from_file
 from tests.cli.log_commands import GEMM, pair, rows, run
 from tests.record.records import good
@@ -72,3 +76,34 @@ def test_a_file_for_each_workload_has_the_latest_text_of_each_configuration(tmp_
     )
     run("split", log)
     assert [one.costs for _, one in load_from_file(f"{log}.000.wkl")] == [(2e-6,)]
+
+
+KERNEL = """
+import autotune
+
+@autotune.template("edited.copy")
+def copy(n):
+    cfg = autotune.get_config()
+    cfg.define_knob("step", [1, 2])
+    text = "void copy(const float* x, float* y) { for (int i = 0; i < 8; ++i) y[i] = x[i]; }"
+    args = [autotune.arg("x", (n,)), autotune.arg("y", (n,), role="out")]
+    return autotune.SourceKernel("copy", source=text, defines={"STEP": cfg["step"].val}, args=args)
+"""
+
+
+def test_the_template_where_it_is_given_tells_which_kernel_is_the_present_one(tmp_path):
+    (tmp_path / "edited_copy.py").write_text(KERNEL)
+    import_templates((), [tmp_path / "edited_copy.py"])
+    task = autotune.create("edited.copy", args=(8,), target="llvm")
+    config = task.config_space.get(0)
+    present = kernel_hash(task.instantiate(config), task.target)
+    inp = MeasureInput(task.target, task, config)
+    trials = [
+        (inp, good(cost, timestamp=when, kernel_hash=text))
+        for cost, when, text in ((3e-6, 1, present), (1e-6, 2, "0" * 16))
+    ]
+    log = written(tmp_path / "a.log", *(("", one) for one in trials))
+    (alone,) = rows(run("best", log, "--json", "--no-source"))
+    (asked,) = rows(run("best", tmp_path / "edited_copy.py", log, "--json"))
+    assert (alone["line"], asked["line"]) == (2, 1)
+    assert "STEP" in asked["source"]
