@@ -41,6 +41,7 @@ _DYNAMIC_SHARED = re.compile(
 _NOT_CLUSTERS = re.compile(r"\b(?:void|static|inline|extern)\b|\"C\"|__attribute__\s*\(\(.*?\)\)")
 # Before that word, where other macros may stand for anything.
 _CLUSTERS = re.compile(r"\b__cluster_dims__\s*\((?:[^()]|\([^()]*\))*\)")
+_HEADERS = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(<[^>\n]+>)", re.M)
 _DIRECTIVE = re.compile(r"^\s*#.*$", re.MULTILINE)
 _ALIGNMENT = re.compile(r"\b(?:__align__|alignas)\s*\(\s*\w+\s*\)")
 
@@ -125,6 +126,9 @@ def _unit(kernels: Sequence[Kernel], device_text: bool) -> Iterator[str]:
     yield f'// emulator {header_digest()}\n#include "autotune_emulator.h"\n'
     if device_text:
         yield "#undef AUTOTUNE_EMULATE\n"
+    if len(kernels) > 1:  # else the namespace of the first would have what a header declares
+        headers = dict.fromkeys(h for kernel in kernels for h in _HEADERS.findall(kernel.source))
+        yield from (f"#if __has_include({h})\n#include {h}\n#endif\n" for h in headers)
     for i, kernel in enumerate(kernels):
         entries = list(dict.fromkeys(one.entry for one in kernel.calls))
         if len(kernels) > 1:

@@ -1,5 +1,7 @@
 """Which declarations of kernels the emulator takes, and which it refuses."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -33,6 +35,16 @@ def test_many_kernels_share_one_library(tmp_path):
         b = np.zeros(32, F32)
         EmulatedKernel(library, kernel).run([a, b])
         np.testing.assert_array_equal(b, a[::-1] * i)
+
+
+def test_kernels_in_one_library_may_include_the_same_headers(tmp_path):
+    kernels = []
+    for name in ("f", "g"):
+        kernel = scaled(name, 2)
+        text = kernel.source.replace("__syncthreads()", "groups::this_thread_block().sync()")
+        text = f"#include <cooperative_groups.h>\nnamespace groups = cooperative_groups;\n{text}"
+        kernels.append(replace(kernel, source=text))
+    assert compile_emulated(kernels, tmp_path / "two.so").exists()
 
 
 def test_kernels_in_one_library_need_different_entries():
