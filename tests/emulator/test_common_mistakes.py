@@ -159,7 +159,7 @@ MISTAKES = {
         s[t / 8][t % 8 + 1] = a[i];  // @
         __syncthreads();
         b[i] = s[t / 8][t % 8];""",
-        r"accesses item 8 of an array of type 'float \[8\]'",
+        r"accesses item 8 of an array of type 'float \[8\]' at .* index a pointer",
     ),
 }  # fmt: skip
 
@@ -222,6 +222,26 @@ RIGHT = {
         s[t] = __floats2half2_rn(1.f, 0.f);
         auto add = [](__half2 x, __half2 y) { return __hadd2(x, y); };
         b[i] = a[i] + __low2float(add(s[t], __half2half2(__float2half(0.f))));""",
+    "rows-by-a-pointer": """__shared__ float s[8][8];
+        float* const flat = &s[0][0];
+        flat[t] = a[i];
+        __syncthreads();
+        float last = 0;
+        for (const float* at = s[t / 8]; at != s[t / 8 + 1]; ++at) last = *at;
+        b[i] = *(s[0] + t) + 1 + (&s[0][0])[t / 8 * 8 + 7] - last;""",
+    "from-within-an-array": """__shared__ float s[65];
+        float* const second = s + 1;
+        second[t] = 0;
+        if (t == 0) second[-1] = 1;
+        __syncthreads();
+        b[i] = a[i] + second[t - t % 64 - 1] + second[t];""",
+    "arrays-of-any-length": """struct Any { int count; float items[]; };
+        struct Old { int count; float items[1]; };
+        extern __shared__ int raw[];
+        if (t < 63) reinterpret_cast<Any*>(raw)->items[t] = a[i];
+        if (t == 0) reinterpret_cast<Old*>(raw)->count = 1;
+        __syncthreads();
+        b[i] = (t < 63 ? reinterpret_cast<Old*>(raw)->items[t] : a[i]) + raw[0];""",
     "last-block-by-a-counter": """__shared__ bool last;
         __device__ static unsigned arrived;
         b[i] = a[i] + 1; __threadfence(); __syncthreads();

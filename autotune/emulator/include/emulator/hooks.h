@@ -31,8 +31,9 @@ EMULATOR_OWN void index_out_of_bounds(const OutOfBounds* what, uintptr_t index, 
   if (!in_kernel() || !options.checked) return;
   const int unused = 64 - (1 << (what->index->info >> 1));
   const long long number = static_cast<long long>(static_cast<uint64_t>(index) << unused) >> unused;
-  fail(EMULATOR_THREAD " accesses item %lld of an array of type %s at {site:%u}", EMULATOR_WHERE(current),
-       number, what->array->name, site_of(caller));
+  fail(EMULATOR_THREAD " accesses item %lld of an array of type %s at {site:%u}; in C++ each dimension "
+       "has bounds of its own, so to go on into the next row index a pointer, such as &array[0][0]",
+       EMULATOR_WHERE(current), number, what->array->name, site_of(caller));
 }
 
 // Local memory is exempt: nvcc keeps a small array that is loaded as one vector in registers.
