@@ -18,7 +18,7 @@ extern "C" __global__ void entry(const float* __restrict__ a, float* __restrict_
   int lane = threadIdx.x % 32;
   if (threadIdx.x == 0) mbarrier_init(empty, 32);
   if (threadIdx.x < 4) mbarrier_init(full + threadIdx.x, 32);
-  __syncthreads();
+  INITIALISED;
   for (int row = 0; row < 4; ++row) {
     if (threadIdx.x < 32) {
       EMPTY_WAIT;
@@ -34,6 +34,7 @@ extern "C" __global__ void entry(const float* __restrict__ a, float* __restrict_
 }
 """
 RIGHT = {
+    "INITIALISED": "__syncthreads()",
     "EMPTY_WAIT": "mbarrier_wait(empty, row % 2 ^ 1)",
     "FULL_WAIT": "mbarrier_wait(full + row, 0)",
     "EARLY": "",
@@ -69,6 +70,13 @@ def test_warps_that_wait_for_each_others_arrivals_race_for_nothing(order):
 def test_an_access_that_no_arrival_orders_is_a_race(change):
     with pytest.raises(DeviceError, match="race on shared memory"):
         run(0, **change)
+
+
+@pytest.mark.parametrize("order", [0, 1, 3, 5])
+def test_an_mbarrier_is_used_after_a_barrier_that_follows_its_initialisation(order):
+    early = "race on shared memory.* wrote it at .* read it at|is not initialised"
+    with pytest.raises(DeviceError, match=early):
+        run(order, INITIALISED="")
 
 
 def test_what_is_not_initialised_is_no_mbarrier():

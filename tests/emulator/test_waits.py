@@ -91,3 +91,15 @@ def test_a_copy_of_a_box_is_waited_for(name, part, instead, message, order):
     text = kernel.source.replace(part, instead).replace(wait, "")
     with pytest.raises(DeviceError, match=message):
         run_emulated(replace(kernel, source=text), case.arrays(), (order,))
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_an_mbarrier_that_no_barrier_follows_has_the_lines_of_the_kernel(order):
+    case = KERNELS["bulk-copy"]
+    kernel = case.source().kernel("cuda")
+    text = kernel.source.replace("  __syncthreads();\n  wait(", "\n  wait(")
+    assert text != kernel.source
+    line = 1 + kernel.source[: kernel.source.index("init(&full, 1)")].count("\n")
+    early = f"wrote it at entry.cu:{line} .* read it at entry.cu|at entry.cu:.* is not initialised"
+    with pytest.raises(DeviceError, match=early):
+        run_emulated(replace(kernel, source=text), case.arrays(), (order,))

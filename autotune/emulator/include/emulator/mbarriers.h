@@ -52,8 +52,20 @@ EMULATOR_OWN bool is_at(const Phases& own, const Place& place) {
   return own.at.block == place.block && own.at.address == place.address;
 }
 
-EMULATOR_OWN void mbarrier_init(void* at, int arrivals, Line line = Line::caller()) {
+// Where inline PTX uses an mbarrier; else the caller of these functions does.
+constexpr uint32_t no_site = most_sites;
+#define EMULATOR_SITE(site) \
+  ((site) != no_site ? (site) : site_of(reinterpret_cast<uintptr_t>(__builtin_return_address(0))))
+
+// Its initialisation is a write, and all other use reads it: a barrier has to be between them.
+EMULATOR_OWN void touch_mbarrier(const void* at, Access access, uint32_t site) {
   settle();
+  if (options.checked)
+    check_at(reinterpret_cast<uintptr_t>(at), sizeof(Mbarrier), access, site, true);
+}
+
+EMULATOR_OWN void mbarrier_init(void* at, int arrivals, Line line = Line::caller(), uint32_t site = no_site) {
+  touch_mbarrier(at, Access::write, EMULATOR_SITE(site));
   if (arrivals < 1 || arrivals >= 1 << 20)
     fail(EMULATOR_THREAD " initialises an mbarrier with %d arrivals in %s:%d; expected 1 to %d",
          EMULATOR_WHERE(current), arrivals, line.file, line.number, (1 << 20) - 1);
@@ -70,15 +82,16 @@ EMULATOR_OWN void mbarrier_init(void* at, int arrivals, Line line = Line::caller
 }
 
 // An mbarrier that was written over is none.
-EMULATOR_OWN Phases& mbarrier_at(const void* at) {
+EMULATOR_OWN Phases& mbarrier_at(const void* at, uint32_t site) {
+  touch_mbarrier(at, Access::read, site);
   const Place place = place_of(reinterpret_cast<uintptr_t>(at));
   if (place.block && place.block != active)
-    check_lives(*place.block, site_of(reinterpret_cast<uintptr_t>(__builtin_return_address(0))));
+    check_lives(*place.block, site);
   const Mbarrier& own = *static_cast<const Mbarrier*>(at);
   if (own.mark != mbarrier_mark || own.number >= static_cast<uint32_t>(mbarrier_count) ||
       !is_at(mbarriers[own.number], place))
-    fail(EMULATOR_THREAD " uses %p as an mbarrier, which is not initialised",
-         EMULATOR_WHERE(current), at);
+    fail(EMULATOR_THREAD " uses %p at {site:%u} as an mbarrier, which is not initialised",
+         EMULATOR_WHERE(current), at, site);
   return mbarriers[own.number];
 }
 
@@ -96,7 +109,7 @@ EMULATOR_OWN void acquire(int warp, const Phases& own) {
 
 // What is written from now on counts for an mbarrier.
 EMULATOR_OWN Flight load_flight(const void* mbarrier, uint32_t site) {
-  const uint16_t number = static_cast<uint16_t>(&mbarrier_at(mbarrier) - mbarriers);
+  const uint16_t number = static_cast<uint16_t>(&mbarrier_at(mbarrier, site) - mbarriers);
   return {Engine::load, number, ++load_count, site};
 }
 
@@ -133,9 +146,8 @@ EMULATOR_OWN void release(Phases& own) {
   ++from.of[own_warp()];
 }
 
-EMULATOR_OWN void mbarrier_arrive(void* at) {
-  settle();
-  Phases& own = mbarrier_at(at);
+EMULATOR_OWN void mbarrier_arrive(void* at, uint32_t site = no_site) {
+  Phases& own = mbarrier_at(at, EMULATOR_SITE(site));
   if (!own.missing)
     fail(EMULATOR_THREAD " arrives at the mbarrier initialised in %s:%d, whose phase %u has had "
          "all of its %d arrivals and waits for %ld bytes",
@@ -147,15 +159,13 @@ EMULATOR_OWN void mbarrier_arrive(void* at) {
 }
 
 // Announces bytes that copies are to deliver in this phase.
-EMULATOR_OWN void mbarrier_expect_tx(void* at, int bytes) {
-  settle();
-  mbarrier_at(at).bytes += bytes;
+EMULATOR_OWN void mbarrier_expect_tx(void* at, int bytes, uint32_t site = no_site) {
+  mbarrier_at(at, EMULATOR_SITE(site)).bytes += bytes;
 }
 
 // A copy of this thread has delivered some of them.
-EMULATOR_OWN void mbarrier_complete_tx(void* at, int bytes) {
-  settle();
-  Phases& own = mbarrier_at(at);
+EMULATOR_OWN void mbarrier_complete_tx(void* at, int bytes, uint32_t site = no_site) {
+  Phases& own = mbarrier_at(at, EMULATOR_SITE(site));
   release(own);
   own.bytes -= bytes;
   try_end_phase(own);

@@ -95,7 +95,7 @@ EMULATOR_OWN void ptx_store_async(PtxRun& run) {
     fail(EMULATOR_THREAD " stores " EMULATOR_PTX_AT " to another block than that of the mbarrier",
          EMULATOR_WHERE(current), EMULATOR_PTX_LINE(run));
   ptx_store_words(run, to, load_flight(barrier, run.site));
-  mbarrier_complete_tx(barrier, bytes);
+  mbarrier_complete_tx(barrier, bytes, run.site);
 }
 
 }  // namespace emulator

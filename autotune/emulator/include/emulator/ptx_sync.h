@@ -64,17 +64,17 @@ EMULATOR_OWN void ptx_setmaxnreg(PtxRun& run) {
 }
 
 EMULATOR_OWN void ptx_mbarrier_init(PtxRun& run) {
-  mbarrier_init(generic_address(run.word(0)), static_cast<int>(run.word(1)), run.line);
+  mbarrier_init(generic_address(run.word(0)), static_cast<int>(run.word(1)), run.line, run.site);
 }
-EMULATOR_OWN void ptx_mbarrier_arrive(PtxRun& run) { mbarrier_arrive(generic_address(run.word(1))); }
+EMULATOR_OWN void ptx_mbarrier_arrive(PtxRun& run) { mbarrier_arrive(generic_address(run.word(1)), run.site); }
 EMULATOR_OWN void ptx_mbarrier_expect(PtxRun& run) {
   void* const at = generic_address(run.word(1));
-  mbarrier_expect_tx(at, static_cast<int>(run.word(2)));
-  mbarrier_arrive(at);
+  mbarrier_expect_tx(at, static_cast<int>(run.word(2)), run.site);
+  mbarrier_arrive(at, run.site);
 }
 // Threads wait here, rather than try again.
 EMULATOR_OWN void ptx_mbarrier_wait(PtxRun& run) {
-  mbarrier_wait(generic_address(run.word(1)), run.word(2), run.line);
+  mbarrier_wait(generic_address(run.word(1)), run.word(2), run.line, run.site);
   run.put(0, 1);
 }
 
@@ -96,7 +96,7 @@ EMULATOR_OWN void ptx_copy_wait_all(PtxRun&) {
 }
 EMULATOR_OWN void ptx_copy_arrive(PtxRun& run) {
   ptx_copy_wait_all(run);
-  mbarrier_arrive(generic_address(run.word(0)));
+  mbarrier_arrive(generic_address(run.word(0)), run.site);
 }
 
 // Copies to shared memory, and tells the mbarrier.
@@ -113,7 +113,7 @@ EMULATOR_OWN void ptx_copy_bulk(PtxRun& run) {
   run.touch(to, bytes, Access::write, load_flight(barrier, run.site));
   settle();
   memcpy(to, from, bytes);
-  mbarrier_complete_tx(barrier, static_cast<int>(bytes));
+  mbarrier_complete_tx(barrier, static_cast<int>(bytes), run.site);
 }
 
 }  // namespace emulator

@@ -146,7 +146,7 @@ EMULATOR_OWN void ptx_tensor_load(PtxRun& run) {
     char* const box = static_cast<char*>(generic_address(to));
     const uint32_t bytes = im2col ? copy.copy_pixels(box, run.word(barrier_at + 1), run.word(barrier_at + 2))
                                   : copy.copy_tile(box, false);
-    mbarrier_complete_tx(barrier, static_cast<int>(bytes));
+    mbarrier_complete_tx(barrier, static_cast<int>(bytes), run.site);
   }
 }
 

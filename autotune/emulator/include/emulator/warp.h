@@ -133,9 +133,8 @@ EMULATOR_OWN uint64_t together(const char* what, int operation, uint32_t mask,
 }
 
 // Waits for the end of the phase of a parity, with all lanes of this warp that come here, too.
-EMULATOR_OWN void mbarrier_wait(void* at, uint32_t parity, Line line = Line::caller()) {
-  settle();
-  current->file = line.file, current->waited = &mbarrier_at(at);
+EMULATOR_OWN void mbarrier_wait(void* at, uint32_t parity, Line line = Line::caller(), uint32_t site = no_site) {
+  current->file = line.file, current->waited = &mbarrier_at(at, EMULATOR_SITE(site));
   if (current->waited->at.block != active)
     fail(EMULATOR_THREAD " waits in %s:%d for an mbarrier of another block of its cluster",
          EMULATOR_WHERE(current), line.file, line.number);
