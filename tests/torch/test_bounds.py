@@ -19,6 +19,7 @@ READS = {
     "scatter_add": (lambda x, i: x.scatter_add(0, i[:, None].expand(3, 5), x[:3]), 0),
     "put": (lambda x, i: x.index_put((i,), x[:3] * 2), -7),
     "bags": (lambda x, i: F.embedding_bag(i, x, torch.tensor([0, 1]), mode="sum") + 1, 0),
+    "complex": (lambda x, i: torch.complex(x, x + 1)[i].abs(), -7),
 }
 
 
@@ -64,3 +65,19 @@ def test_a_known_index_out_of_range_is_left_to_torch():
     made = torch.compile(lambda x: x[:, torch.tensor([9])].exp(), backend=backend)
     with torch.no_grad(), pytest.raises((IndexError, RuntimeError)):
         made(torch.randn(3, 4))
+
+
+@pytest.mark.parametrize("offsets", [[1, 2, 3], [0, 2, 7], [0, -1, 3]], ids=str)
+def test_offsets_of_bags_out_of_range_are_an_error(offsets):
+    def bags(x, i, at):
+        return F.embedding_bag(i, x, at, mode="sum").exp() + 1
+
+    x, i = torch.randn(7, 5), torch.tensor([6, 0, 2, 2, 1])
+    made = torch.compile(bags, backend=backend)
+    with torch.no_grad():
+        for right in ([0, 2, 3], [0, 5, 5]):
+            torch.testing.assert_close(
+                made(x, i, torch.tensor(right)), bags(x, i, torch.tensor(right))
+            )
+        with pytest.raises(IndexError, match="must be 0 to"):
+            made(x, i, torch.tensor(offsets))

@@ -10,7 +10,7 @@ import numpy as np
 
 from autotune.errors import GraphError
 from autotune.graph import Constant, Operator, TensorType, Value, Variable, ops
-from autotune.importers.pytorch.call import Call, converter_of
+from autotune.importers.pytorch.call import Bound, Call, converter_of
 from autotune.importers.pytorch.fourier import real_inverse, transformed
 from autotune.importers.pytorch.nodes import in_order, mapped, origin_of
 from autotune.importers.pytorch.tensors import numbers_of, type_of
@@ -66,17 +66,18 @@ def constant(tensor: Any, name: str) -> Complex:
     return Complex(*parts)
 
 
-def converted(node: Any, value_of: Callable[[Any], Value | Complex]) -> Any:
+def converted(node: Any, value_of: Callable[[Any], Value | Complex], bounds: list[Bound]) -> Any:
     """Return what a call that reads or makes complex tensors becomes; None if there is no rule.
 
     Args:
         node: the call.
         value_of: returns the value of a node.
+        bounds: takes those of indices.
     """
     made = node.meta["val"]
     several = made if isinstance(made, (list, tuple)) else (made,)
     types = tuple(_type_of_parts(each) for each in several if hasattr(each, "dtype"))
-    call = Call(str(node.target), types, origin_of(node))
+    call = Call(str(node.target), types, origin_of(node), bounds)
     name = call.name.removeprefix("aten.").split(".")[0]
     if not has_complex(made) and name not in _TO_REAL:
         return None

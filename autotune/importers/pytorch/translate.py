@@ -173,7 +173,7 @@ class Translation:
         elif any(self.values.get(n, n) is None for n in node.all_input_nodes):
             self.values[node] = None  # it follows an operator that is missing
         elif of_complex:
-            self.values[node] = complex_numbers.converted(node, self._real_or_complex)
+            self.values[node] = complex_numbers.converted(node, self._real_or_complex, self.bounds)
             if self.values[node] is None:
                 self._miss(node)
         elif convert is not None:

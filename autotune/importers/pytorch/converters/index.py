@@ -35,6 +35,8 @@ def embedding_bag(
     bags, width = call.type.shape
     count = indices.type.size
     call.within(indices, weight.shape[0])
+    call.within(call.slice(offsets, 0, 0, 1), 1)  # every index is in a bag
+    call.within(offsets, count + 1)
     rows = _taken(call, weight, 0, indices)
     if shares is not None:
         rows = call.apply(ops.Multiply(), rows, call.reshape(shares, (*shares.shape, 1)))
