@@ -219,7 +219,8 @@ def _entry(kernel: Kernel, one: KernelCall, before: str) -> str:
     """Return the C function that runs one call: it knows the launch and the arguments."""
     written = {a.name: a.role != "in" for a in kernel.args}
     about = ", ".join(
-        f"{{{c_text(a.name)}, {0 if isinstance(a, Scalar) else a.bytes}, {item_bytes(a.dtype)}, "
+        f"{{{c_text(a.name)}, {item_bytes(a.dtype) if isinstance(a, Scalar) else a.bytes}, "
+        f"{item_bytes(a.dtype)}, "
         f"{str(written.get(a.name, True)).lower()}}}"
         for a in kernel.parameters(one)
     )
