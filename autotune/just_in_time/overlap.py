@@ -52,8 +52,8 @@ def _may_overlap(a: Any, b: Any) -> bool:
     if first is None or second is None:
         return a is b
     if first <= second:
-        return bool(second < first + a.nbytes)
-    return bool(first < second + b.nbytes)
+        return second < first + _span(a)
+    return first < second + _span(b)
 
 
 def _is_same(a: Any, b: Any) -> bool:
@@ -78,3 +78,12 @@ def _start(array: Any) -> int | None:
         return int(array.ctypes.data)
     address = getattr(array, "data_ptr", None)
     return None if address is None else int(address())
+
+
+def _span(array: Any) -> int:
+    """Return the bytes from the first element to the end of the last one."""
+    if not hasattr(array, "is_contiguous") or array.is_contiguous():
+        return int(array.nbytes)
+    # Of a tensor's elements some may share memory, and there may be others between them.
+    steps = sum((n - 1) * step for n, step in zip(array.shape, array.stride(), strict=True))
+    return int((steps + 1) * array.element_size())

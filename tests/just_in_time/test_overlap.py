@@ -43,6 +43,16 @@ def test_a_view_of_an_input_is_refused_and_other_parts_of_its_memory_are_not():
     np.testing.assert_allclose(memory[16:], expected, rtol=1e-5)
 
 
+def test_a_result_behind_the_memory_of_repeated_rows_is_written():
+    torch = pytest.importorskip("torch")
+    memory = torch.arange(90.0)
+    rows, out = memory[:10].expand(8, 10), memory[10:].view(8, 10)
+    call("nn.relu")(rows, out)
+    np.testing.assert_array_equal(out, rows)
+    with pytest.raises(TunerError, match="lies in the memory of argument 0"):
+        call("nn.softmax")(rows, memory[9:89].view(8, 10))
+
+
 def test_rows_that_alternate_in_memory_count_as_in_the_same():
     memory = drawn(16, 8)
     with pytest.raises(TunerError, match="lies in the memory of argument 0"):
