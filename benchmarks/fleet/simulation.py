@@ -120,7 +120,8 @@ class Simulation:
         self.handed.out.clear()
 
     def _serve(self, number: int, entry: object, attempt: int, when: float) -> None:
-        worker, trial = self.workers[number // 2], entry.work.do.trial  # type: ignore[attr-defined]
+        worker = self.workers[number // 2]
+        trial = entry.pending.work.do.trial  # type: ignore[attr-defined]
         if number % 2:
             start = max(when, worker.device_free)
             worker.device_free = end = start + trial.run_s
