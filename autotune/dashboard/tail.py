@@ -7,6 +7,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from autotune.record.packed import CUT, MAGIC, PIECE, Unpacker
+
 # Bytes read at a time, the longest line that is kept, and what is compared to know a file again.
 CHUNK, LONGEST_LINE, MARK = 1 << 17, 1 << 24, 64
 
@@ -32,7 +34,7 @@ class Tail:
 
     A line without its newline is held back until the newline comes: a writer may be in the middle
     of it. A file that was replaced (`autotune log compact`, logrotate) or became shorter is read
-    anew. A missing one is waited for.
+    anew. A missing one is waited for. One that gzip packed is unpacked.
 
     Args:
         path: the file.
@@ -51,6 +53,7 @@ class Tail:
         self._mark = b""
         self._held = bytearray()
         self._taken = False
+        self._unpacker: Unpacker | None = None
 
     def news(self) -> News:
         """Return the lines that are new, limited to a moment's work; never raises OSError."""
@@ -95,11 +98,9 @@ class Tail:
         if restarted:
             self.rewind()
         self._known, self.size = known, found.st_size
-        data = os.pread(descriptor, CHUNK, self.read)
+        data = self._next(descriptor)
         if not data:
-            return News(restarted=restarted)
-        self.read += len(data)
-        self._mark = (self._mark + data)[-MARK:]
+            return News(restarted=restarted, more=self.read < found.st_size)
         self._held += data
         lines: list[bytes] = []
         if b"\n" in data:
@@ -112,6 +113,22 @@ class Tail:
             self._taken = False
         texts = tuple(line.decode("utf-8", "replace") for line in lines)
         return News(texts, restarted, more=self.read < found.st_size)
+
+    def _next(self, descriptor: int) -> bytes:
+        """Return what follows, unpacked; it may be nothing though there is more."""
+        data = os.pread(descriptor, CHUNK, self.read)
+        if not self.read:
+            self._unpacker = Unpacker() if data.startswith(MAGIC) else None
+        if self._unpacker is None:
+            text = data
+        else:
+            data = data[:PIECE]
+            text = self._unpacker.unpack(data)
+            if not data and self._unpacker.is_inside:
+                self.state = CUT
+        self.read += len(data)
+        self._mark = (self._mark + data)[-MARK:]
+        return text
 
     def _same(self, descriptor: int, known: tuple[int, int], size: int) -> bool:
         """Return whether what was read is still there."""

@@ -7,10 +7,13 @@ import os
 from pathlib import Path
 
 from autotune.errors import RecordError
+from autotune.record.packed import MaybePacked
 
 # Letters of the longest line that is read whole, of what is kept of a longer one, and after which
 # a line is taken to have no end.
 LONGEST_LINE, _KEPT, _ENDLESS = 1 << 24, 64, 1 << 28
+# Bytes that are read at a time.
+_AT_ONCE = 1 << 16
 
 
 class BoundedLines(io.TextIOWrapper):
@@ -47,7 +50,7 @@ class BoundedLines(io.TextIOWrapper):
 
 
 def open_bounded(path: Path | str) -> BoundedLines:
-    """Open a text file; bytes that are not UTF-8 are replaced.
+    """Open a text file, packed by gzip or not; bytes that are not UTF-8 are replaced.
 
     A pipe with a writer is read to its end; one without a writer counts as empty.
 
@@ -55,7 +58,8 @@ def open_bounded(path: Path | str) -> BoundedLines:
         OSError: the file cannot be opened.
         ValueError: no file can have this name.
     """
-    return BoundedLines(open(path, "rb", opener=_open), encoding="utf-8", errors="replace")
+    file = MaybePacked(io.FileIO(path, opener=_open), path)
+    return BoundedLines(io.BufferedReader(file, _AT_ONCE), encoding="utf-8", errors="replace")
 
 
 def _open(path: str, flags: int) -> int:

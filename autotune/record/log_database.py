@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import secrets
 import socket
@@ -15,11 +16,13 @@ from typing import IO
 from autotune.errors import RecordError
 from autotune.record.bounded_lines import open_bounded
 from autotune.record.database import Database, key_of
+from autotune.record.packed import SUFFIX, unpacked
 from autotune.record.paths import LogPath, log_path
 from autotune.record.rewriting import rewrite
 from autotune.record.writer import LogWriter
 
-# What files of records are called; others of a folder are left alone.
+# What files of records are called, packed ones with `SUFFIX` behind it; others of a folder are
+# left alone.
 SUFFIXES = (".log", ".json", ".jsonl", ".wkl")
 # Bytes before the place to go on at that are compared to know a file again: several rows, of
 # which the last ones are others after any change but one in place.
@@ -58,23 +61,24 @@ class LogDatabase(Database):
     """A log file, which need not exist yet.
 
     Any number of processes on one machine may append; see `LogWriter`. `save` without ``extend``
-    rewrites the file if the trial is stored already, which is slow for a large log.
+    rewrites the file if the trial is stored already, which is slow for a large log. A log that
+    gzip packed is read and rewritten, not appended to.
 
     Args:
         path: the log.
-
-    Raises:
-        RecordError: the path is a folder.
     """
 
     def __init__(self, path: LogPath) -> None:
         self.path = log_path(path)
         self.url = str(self.path)
-        self._writer = LogWriter(self.path)
         self._lock = threading.Lock()
         # How far it was read, and the rows of each key in that part.
         self._seen = _Seen()
         self._by_key: dict[str, list[str]] = {}
+
+    @functools.cached_property
+    def _writer(self) -> LogWriter:
+        return LogWriter(self.path)
 
     def lines(self) -> Iterator[str]:
         """Yield all lines in order; none if there is no file."""
@@ -132,11 +136,16 @@ class LogDatabase(Database):
                 seen = self._seen
                 file.seek(seen.done)
                 content = file.read()
+            text = unpacked(content)
         except FileNotFoundError:
             self._seen, self._by_key = _Seen(), {}
             return
-        whole = content[: content.rfind(b"\n") + 1]
-        for line in whole.decode("utf-8", "replace").split("\n")[:-1]:
+        except OSError as error:
+            raise RecordError(f"cannot read the log {self.path}: {error.strerror}") from error
+        whole = content
+        if text is content:  # not packed: a writer may be in the middle of the last line
+            text = whole = content[: content.rfind(b"\n") + 1]
+        for line in text.decode("utf-8", "replace").removesuffix("\n").split("\n"):
             row = line.removesuffix("\r")
             self._by_key.setdefault(key_of(row), []).append(row)
         self._seen = _Seen(
@@ -233,7 +242,11 @@ def log_files(folder: Path) -> list[Path]:
         RecordError: the folder cannot be read.
     """
     try:
-        found = [each for each in folder.iterdir() if each.suffix in SUFFIXES]
+        found = [
+            each
+            for each in folder.iterdir()
+            if Path(each.name.removesuffix(SUFFIX)).suffix in SUFFIXES
+        ]
     except FileNotFoundError:
         return []
     except OSError as error:

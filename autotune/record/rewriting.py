@@ -12,6 +12,7 @@ from pathlib import Path
 from autotune.errors import RecordError
 from autotune.record.codec import decode
 from autotune.record.locking import locked, unlock
+from autotune.record.packed import packed_for, unpacked
 from autotune.utils.files import publish
 
 # How long a row may take that another program began to write before a log was replaced.
@@ -27,11 +28,13 @@ def rewrite(path: Path, change: Callable[[Iterable[str]], str]) -> None:
     path = Path(os.path.realpath(path))
     check_replaceable(path)
     with _report_errors(path), locked(path) as descriptor:
-        content = _read(descriptor, 0)
+        content = unpacked(raw := _read(descriptor, 0))
         # Lines end where they do for who reads a log: at "\r" too.
         lines = io.StringIO(content.decode("utf-8", "replace"), newline=None)
         write_whole(path, change(lines))
         unlock(descriptor)
+        if content is not raw:
+            return  # nobody appends to a packed log
         # A writer that knows no lock may be in the middle of a row, or have opened the old file
         # before it was replaced.
         ended = max(content.rfind(b"\n"), content.rfind(b"\r")) + 1
@@ -57,13 +60,14 @@ def _is_special(path: Path) -> bool:
 def write_whole(path: Path, text: str) -> None:
     """Write a log so that either all of it is there, or what was there before.
 
-    A device or a pipe (``/dev/stdout``) stays what it is, and is written to.
+    A device or a pipe (``/dev/stdout``) stays what it is, and is written to. A file whose name
+    ends in ``.gz`` is packed.
 
     Raises:
         RecordError: it cannot be written.
     """
     with _report_errors(path):
-        publish(path, text.encode())
+        publish(path, packed_for(path, text.encode()))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from autotune.errors import RecordError
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.record.codec import encode
 from autotune.record.locking import locked
+from autotune.record.packed import refuse_to_append
 from autotune.record.paths import LogPath, log_path
 from autotune.utils.files import write_atomically
 from autotune.utils.quantities import counted
@@ -34,7 +35,7 @@ class LogWriter:
         fsync: whether to wait until each row is on the disk, so that it survives a power failure.
 
     Raises:
-        RecordError: the path is a folder.
+        RecordError: the path is a folder, or of a log that gzip packed.
     """
 
     def __init__(self, path: LogPath, fsync: bool = False) -> None:
@@ -45,6 +46,7 @@ class LogWriter:
         self._lock = threading.Lock()
         if self.path.is_dir():
             raise RecordError(f"cannot log to {self.path}: it is a folder; give a file in it")
+        refuse_to_append(self.path)
 
     def append(self, inp: MeasureInput, result: MeasureResult) -> None:
         """Append one trial; see `extend`."""
