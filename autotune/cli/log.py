@@ -231,7 +231,7 @@ def _described(entry: LogEntry) -> str:
         ratio = f"the best is {default / result.seconds:.2f}x as fast"
         rows.append(("default", f"{microseconds(default)}; {ratio}"))
     race = result.evidence.race
-    how = f", winner of a race of {len(race.candidates)}" if race and race.candidates else ""
+    how = f", winner of a race of {len(race.candidates)}" if race and race.candidates[1:] else ""
     rows.append(("where", f"{entry.where}{how}"))
     rows.append(("index", entry.inp.key))
     rows += [(visible(name), visible(str(value))) for name, value in entry.knobs.items()]

@@ -92,7 +92,7 @@ class Locked:
 
 def _evidence(result: MeasureResult) -> str:
     known, said = result.evidence, []
-    if known.race is not None:
+    if known.race is not None and known.race.candidates[1:]:
         said.append(f"winner of a race of {len(known.race.candidates)}")
     if known.samples:
         said.append(f"median of {counted(known.samples, 'sample')}")

@@ -9,9 +9,11 @@ from autotune.errors import MeasureError
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
 from autotune.measure.final.choose import Finalist, choose
 from autotune.measure.final.race import RaceResult
+from autotune.record import load_from_file
 from autotune.runtime import summarize
 from autotune.task import create
 from autotune.tuner import GridSearchTuner, callback
+from autotune.tuner.loop.result import default_of
 
 SOURCE = """
 void work(const float *x, float *y) {
@@ -172,3 +174,17 @@ def test_a_default_that_ties_wins_whatever_the_rule_prefers(monkeypatch):
     assert seen == [task.default().key] == ["2"]
     assert result.best_config.index == 2  # a lower index would win among others
     assert result.speedup == pytest.approx(1)
+
+
+def test_a_default_that_won_without_a_race_is_known_from_the_log(tmp_path):
+    task = create("tests/result/untuned", ([900, 1],), "llvm")
+    log = tmp_path / "x.log"
+    for resumed in (0, 2):  # and nothing is added when the run is resumed
+        result = GridSearchTuner(task).tune(
+            2, local(), callbacks=[callback.log_to_file(log)], resume=log
+        )
+        assert result.resumed == resumed
+    assert result.default_seconds == result.seconds
+    *trials, won = load_from_file(log, races=True)
+    assert len(trials) == 2
+    assert default_of(won[1]) == won[1].seconds == min(one[1].seconds for one in trials)

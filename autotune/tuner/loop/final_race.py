@@ -9,7 +9,13 @@ from autotune.measure import Session
 from autotune.measure.objective import TIME, Objective
 from autotune.measure.types import Pair
 from autotune.record.best import beaten_by
-from autotune.tuner.loop.finalists import finalists, measured_default, race_finalists, with_default
+from autotune.tuner.loop.finalists import (
+    finalists,
+    measured_default,
+    race_finalists,
+    unopposed,
+    with_default,
+)
 from autotune.workload import Candidate, Workload
 
 logger = logging.getLogger("autotvm")
@@ -75,7 +81,11 @@ class FinalRace:
         return field if wanted and session.runner.can_race else []
 
     def hold(self, session: Session) -> Pair | None:
-        """Let the best trials run side by side; return the winner, None where no race was held."""
+        """Let the best trials run side by side; return the winner, None where no race was held.
+
+        A trial to which no other came close wins without running again where the time of the
+        default is known, so that the log has that time.
+        """
         field = self.field(session)
         if not field:
             return None
@@ -85,9 +95,12 @@ class FinalRace:
             if self._objective is not TIME:
                 return self._default_if_better(field[0])
             field = with_default(field, self.default)
-            if len(field) < 2 and not _is_doubtful(field[0]):
+            if len(field) > 1 or _is_doubtful(field[0]):
+                winner = race_finalists(field, self.trials, session, self.default)
+            elif self.default is not None:
+                winner = unopposed(field[0], self.default)
+            else:
                 return None
-            winner = race_finalists(field, self.trials, session, self.default)
         except MeasureError as error:
             logger.warning("the best trials could not be raced, the fastest stays: %s", error)
             return None

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from autotune.measure import BuildResult, MeasureInput, Session
+from autotune.measure.evidence import Race, RacedCandidate
 from autotune.measure.final.race import race
 from autotune.measure.run.timing import CLOSE, costs_of, evidence_of
 from autotune.measure.types import MeasureResult, Pair
@@ -92,6 +93,19 @@ def with_default(field: Sequence[Pair], default: Pair | None) -> list[Pair]:
     checked = result.evidence.verified or not field[0][1].evidence.verified
     hopeless = _is_beyond_hope(result, field[0][1].seconds)
     return [*field, *([] if known or hopeless or not checked else [default])]
+
+
+def unopposed(trial: Pair, default: Pair) -> Pair:
+    """Return the only finalist as the winner, with the time of the default in the proof."""
+    (inp, result), (untuned, of_default) = trial, default
+    proof = Race(
+        candidates=(RacedCandidate(inp.key, result.seconds),),
+        trial=result.seconds,
+        default=untuned.key,
+        default_trial=None if untuned.key == inp.key else of_default.seconds,
+    )
+    evidence = replace(result.evidence, race=proof)
+    return inp, result._replace(timestamp=time.time(), evidence=evidence)
 
 
 def race_finalists(
