@@ -200,9 +200,9 @@ def best(
     which records are of kernels as they are now.
     """
     files, given = with_logs(paths)
-    if source:
-        import_templates(modules, files)
-    logs = read_logs(given, task, objective, ask_templates=source and bool(files))
+    if source or files:
+        import_templates(modules if source else (), files)
+    logs = read_logs(given, task, objective, ask_templates=bool(files))
     found = [one for group in logs.groups for one in group.fastest(top)]
     if form:
         rows = [{**one.row, **({"source": _source(one)[0]} if source else {})} for one in found]
@@ -330,7 +330,7 @@ def split(path: Path, clean: bool) -> None:
 def compact(path: Path | str, out: Path | None) -> None:
     """Drop unreadable lines, and all but the last record of each configuration.
 
-    A failure does not take the place of a record that worked.
+    A failure does not take the place of a record that worked, unless the kernel was edited between.
     """
     kept, dropped = compact_log(path, out, ALL_LINES)
     say(f"{counted(kept, 'record')} kept, {counted(dropped, 'line')} dropped")

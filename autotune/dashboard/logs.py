@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ from autotune.utils.garbage import collection_paused
 
 # Of a run: target, and kind and key of what was tuned.
 _Key = tuple[str, str, str]
+# A log is read anew after so many times as long as reading it took.
+_REST = 20.0
 # Unreadable lines that are named.
 _NAMED = 20
 
@@ -45,12 +48,13 @@ class Log:
 
     Attributes:
         name: as the page shows it.
-        runs: by target and workload, in the order in which they appear.
+        runs: by target and workload, in the order in which they appear; while it is read anew,
+            as they were before.
         more: whether there was more to read at the last look.
 
     Once trials were measured again with another kernel text, those with the text before do not
     count, see `KernelTexts`. The log is read anew without them: at once where one was the best, or
-    where one that was left out counts again.
+    where one that was left out counts again, else when that takes a small part of the time.
     """
 
     def __init__(self, number: int, path: Path, name: str = "") -> None:
@@ -67,10 +71,12 @@ class Log:
         self._numbers: dict[_Key, int] = {}
         self._known = 0
         self._clear()
+        self.runs = self._reading
 
     def _clear(self) -> None:
-        self.runs: dict[_Key, Run] = {}
+        self._reading: dict[_Key, Run] = {}
         self._replaced = self._returned = False
+        self._began, self._spent_s = time.monotonic(), 0.0
         self._older: Counter[str | None] = Counter()
         self._reader = LineReader()
         self._line = self._unreadable = 0
@@ -86,7 +92,7 @@ class Log:
         Args:
             new_number: returns the number for a run that appears for the first time.
         """
-        before = self._tail.state
+        before, began = self._tail.state, time.monotonic()
         news = self._tail.news()
         self.more = news.more
         if news.restarted:
@@ -95,7 +101,12 @@ class Log:
         for text in news.lines:
             self._take(text, new_number)
         ended = not news.more and self._finished(new_number)
-        if self._replaced and not news.more and self._is_stale:
+        ready = time.monotonic()
+        self._spent_s += ready - began
+        if not news.more:
+            self.runs = self._reading
+        rested = ready - self._began > _REST * self._spent_s
+        if self._replaced and not news.more and (rested or self._is_stale):
             self.read_anew()
         return bool(news.lines) or ended or news.restarted or before != self._tail.state
 
@@ -153,11 +164,11 @@ class Log:
             return known[1]
         name, target = name_of(task), str(task.target)
         key: _Key = target, name.kind, name.key
-        run = self.runs.get(key)
+        run = self._reading.get(key)
         if run is None:
             if key not in self._numbers:
                 self._numbers[key] = new_number()
-            run = self.runs[key] = Run(self._numbers[key], self.number, target, name)
+            run = self._reading[key] = Run(self._numbers[key], self.number, target, name)
         if isinstance(task, Task):
             self._run_of[id(task)] = task, run
         return run

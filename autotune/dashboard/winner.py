@@ -50,7 +50,7 @@ def winner_of(run: Run, source: tuple[str, str]) -> dict[str, object] | None:
         "clocks": dict(known.clocks or {}),
         "config": choices_of(inp.config),
         "resources": dict(known.resources or {}),
-        "race": _race(known.race) if known.race and known.race.candidates[1:] else None,
+        "race": _race(known.race) if known.race and len(known.race.candidates) != 1 else None,
         "source": text,
         "source_note": why,
         "language": inp.target.language if text else "",

@@ -188,8 +188,8 @@ def compact(
 ) -> tuple[int, int]:
     """Drop unreadable lines, and all but the last record of each configuration.
 
-    A failure replaces only a failure, since a configuration that worked once may have failed later
-    because a compiler or memory was missing. Records of a later version are kept, as that version
+    A failure replaces only failures and records of an older kernel text: what worked with the same
+    text may have failed later because a compiler or memory was missing. Records of a later version are kept, as that version
     can read them. Other processes may append to the log meanwhile; what they write is kept.
 
     Args:
@@ -218,11 +218,7 @@ def compact(
         bad = sum(not stays(held[one.line - 1]) for one in reader.problems)
         if bad and not pairs:
             raise RecordError(f"compact: {reader.report()} It is unchanged")
-        last: dict[str, Pair] = {}
-        for inp, result in pairs:
-            key = measure_str_key(inp)
-            if not result.error_no or key not in last or last[key][1].error_no:
-                last[key] = inp, result
+        last = _latest(pairs)
         counts = len(last), len(pairs) - len(last) + bad
         return forms.text(last.values(), filter(stays, held))
 
@@ -235,6 +231,16 @@ def compact(
             return counts
     rewrite(log_path(source), compacted)
     return counts
+
+
+def _latest(pairs: Sequence[Pair]) -> dict[str, Pair]:
+    """Return the record that counts of each configuration, see `compact`."""
+    last: dict[str, tuple[tuple[bool, bool], Pair]] = {}
+    for pair, is_older in zip(pairs, of_older_text(pairs), strict=True):
+        key, rank = measure_str_key(pair[0]), (not is_older, pair[1].ok)
+        if key not in last or rank >= last[key][0]:
+            last[key] = rank, pair
+    return {key: pair for key, (_, pair) in last.items()}
 
 
 def write_log(path: LogPath, pairs: Iterable[Pair]) -> None:

@@ -105,5 +105,6 @@ def test_the_template_where_it_is_given_tells_which_kernel_is_the_present_one(tm
     log = written(tmp_path / "a.log", *(("", one) for one in trials))
     (alone,) = rows(run("best", log, "--json", "--no-source"))
     (asked,) = rows(run("best", tmp_path / "edited_copy.py", log, "--json"))
-    assert (alone["line"], asked["line"]) == (2, 1)
+    (bare,) = rows(run("best", tmp_path / "edited_copy.py", log, "--json", "--no-source"))
+    assert (alone["line"], asked["line"], bare["line"]) == (2, 1, 1)
     assert "STEP" in asked["source"]

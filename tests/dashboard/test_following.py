@@ -189,3 +189,32 @@ def test_logs_of_the_auto_scheduler_give_a_table_of_tasks(data):
     assert view["winners"][0]["seconds"] > 0
     assert any(knob["name"].startswith("split") for knob in view["knobs"])
     json.dumps(model.report(), allow_nan=False)
+
+
+def test_an_older_trial_that_is_not_the_best_is_left_out_soon_too(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("autotune.dashboard.logs.time.monotonic", lambda: now[0])
+    path = log(tmp_path / "a.log", [edit(0, 1e-6, "aa", 1), edit(1, 2e-6, "a1", 2)])
+    model = Model([path])
+    seen(model)
+    with path.open("a") as file:
+        file.write(text([edit(1, 3e-6, "b1", 3)]))
+    assert seen(model) == [3]
+    now[0] = 1.0
+    assert seen(model) == [2]
+    assert model.overview()["logs"][0]["older"] == 1
+
+
+def test_a_log_that_is_read_anew_is_shown_as_before_meanwhile(tmp_path, monkeypatch):
+    monkeypatch.setattr("autotune.dashboard.tail.CHUNK", 1 << 10)
+    path = log(tmp_path / "a.log", [edit(i, 1e-6 * (i + 1), "aa", i) for i in range(50)])
+    model = Model([path])
+    seen(model)
+    with path.open("a") as file:
+        file.write(text([edit(0, 9e-6, "bb", 60)]))
+    counts = set()
+    for _ in range(200):
+        model.poll(budget_s=0)
+        counts.update(one["trials"] for one in model.overview()["logs"])
+    assert counts == {50, 51}
+    assert model.overview()["workloads"][0]["best_seconds"] == pytest.approx(2e-6)

@@ -141,3 +141,15 @@ def test_the_loops_and_the_kernel_of_a_record_are_printed(tmp_path, capsys, monk
     assert "for i.inner in 0..8:" in printed
     assert "void default_function(" in printed
     del TASK_TABLE["test.printed"]
+
+
+@pytest.mark.parametrize("joined", ["in order", "the older last"])
+def test_compacting_keeps_a_failure_of_an_edited_kernel_over_a_time_of_the_text_before(
+    tmp_path, joined
+):
+    log = tmp_path / "x.log"
+    worked = make_input(), good(1.0, timestamp=1.0, kernel_hash="aa")
+    fails = make_input(), failed(3, timestamp=2.0)._replace(extra={"kernel_hash": "bb"})
+    LogWriter(log).extend([worked, fails] if joined == "in order" else [fails, worked])
+    assert compact(log) == (1, 1)
+    assert [result.error_no for _, result in load_from_file(log)] == [3]
