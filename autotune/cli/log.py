@@ -330,7 +330,7 @@ def split(path: Path, clean: bool) -> None:
 def compact(path: Path | str, out: Path | None) -> None:
     """Drop unreadable lines, and all but the last record of each configuration.
 
-    A failure does not take the place of a record that worked, unless the kernel was edited between.
+    A failure does not take the place of a record that worked, unless the kernel was edited since.
     """
     kept, dropped = compact_log(path, out, ALL_LINES)
     say(f"{counted(kept, 'record')} kept, {counted(dropped, 'line')} dropped")

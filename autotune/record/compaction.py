@@ -189,8 +189,9 @@ def compact(
     """Drop unreadable lines, and all but the last record of each configuration.
 
     A failure replaces only failures and records of an older kernel text: what worked with the same
-    text may have failed later because a compiler or memory was missing. Records of a later version are kept, as that version
-    can read them. Other processes may append to the log meanwhile; what they write is kept.
+    text may have failed later because a compiler or memory was missing. Records of a later version
+    are kept, as that version can read them. Other processes may append to the log meanwhile; what
+    they write is kept.
 
     Args:
         in_file: the log.
