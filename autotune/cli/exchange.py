@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from autotune.cli.log_entries import Group, read_logs
+from autotune.cli.log_entries import Group, read_logs, refuse_unknown
 from autotune.cli.log_output import log_or_url, refuse_input
 from autotune.cli.modules import import_templates, with_logs
 from autotune.cli.ship import ship
@@ -188,6 +188,7 @@ def _write_t4(paths: Sequence[Path | str], out: Path, tasks: Sequence[str]) -> N
     """Write a file a workload."""
     logs = read_logs(paths)
     if tasks:
+        refuse_unknown(tasks, (str(one.task.name) for one in logs.groups))
         kept = [one for one in logs.groups if one.entries[0].inp.task.name in tasks]
         logs = replace(logs, groups=kept)
     groups = [one for one in logs.groups if isinstance(one.entries[0].inp.task, Task)]

@@ -11,6 +11,7 @@ import click
 
 from autotune.cli.groups import FullHelpGroup
 from autotune.cli.log_diff import part
+from autotune.cli.log_entries import wanted_records
 from autotune.cli.log_output import log_or_url
 from autotune.cli.modules import import_templates, module_option, parted, with_logs
 from autotune.cli.tables import Table, say
@@ -26,11 +27,7 @@ from autotune.lock import (
 )
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
 from autotune.measure.final.recheck import TimingConditions
-from autotune.measure.types import Pair
 from autotune.network import check_functions
-from autotune.record import load_from_file
-from autotune.record.outdated import current_only
-from autotune.record.reader import source_name
 from autotune.utils.quantities import counted, microseconds
 
 _SAMPLES = 9
@@ -63,11 +60,7 @@ def write(
     """
     files, logs = with_logs(paths)
     import_templates(modules, files)
-    pairs: list[Pair] = []
-    for log in logs:
-        given = load_from_file(log, races=True)
-        wanted = (pair for pair in given if not tasks or pair[0].task.name in tasks)
-        pairs += current_only(wanted, source_name(log))
+    pairs = list(wanted_records(logs, tasks))
     entries, problems = lock_records(pairs)
     for problem in problems:
         say(f"not locked: {problem}")

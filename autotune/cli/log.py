@@ -10,7 +10,7 @@ import click
 
 from autotune.cli.groups import FullHelpGroup
 from autotune.cli.log_diff import diff
-from autotune.cli.log_entries import Group, LogEntry, Logs, read_logs, shorten
+from autotune.cli.log_entries import Group, LogEntry, Logs, read_logs
 from autotune.cli.log_output import (
     LOG,
     Row,
@@ -37,7 +37,7 @@ from autotune.record.compaction import pick_best, split_workload
 from autotune.record.reader import open_log, source_name
 from autotune.record.store import open_database
 from autotune.tuner.loop.result import default_of, title
-from autotune.utils.escaping import visible
+from autotune.utils.escaping import shorten, visible
 from autotune.utils.quantities import counted, microseconds
 from autotune.workload import key_to_json
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from autotune.cli.log_entries import shorten
 from autotune.cli.log_output import log_or_url, output_options, print_rows, us_text
 from autotune.cli.tables import Table, say
 from autotune.report import Compared, Side, compare, overall, read_records
+from autotune.utils.escaping import shorten
 
 _PART = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?)\s*(%?)\s*")
 _CHANGED_WIDTH = 60

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,22 +12,16 @@ from autotune.dashboard import ALL_LINES, name_of
 from autotune.dashboard import choices_of as named_choices
 from autotune.errors import RecordError
 from autotune.measure.objective import TIME, Objective, objective_of
-from autotune.measure.types import MeasureInput, MeasureResult
+from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.record.best import best_of, is_race, of_older_text
 from autotune.record.frame import KNOB, choices_of, row_of
-from autotune.record.outdated import is_outdated
+from autotune.record.outdated import current_only, is_outdated
 from autotune.record.pareto import pareto_front
-from autotune.record.reader import RACE_NOTE, open_log, source_name
-from autotune.report import is_of
+from autotune.record.reader import RACE_NOTE, load_from_file, open_log, source_name
+from autotune.report import is_of, no_such_task
 from autotune.task import ConfigEntity, Task
 from autotune.task.refusals import left_out
-from autotune.utils.escaping import visible
-from autotune.utils.names import did_you_mean
-
-# Longest text of arguments in a table.
-_ARGS_WIDTH = 60
-# Longest list of the tasks of a log in a message.
-_NAMES_WIDTH = 200
+from autotune.utils.escaping import shorten
 
 
 @dataclass(frozen=True)
@@ -222,15 +216,38 @@ def read_logs(
     problems += [left_out(source, count) for source, count in older.items()]
     groups = grouping.groups
     if others and not groups:
-        problems.append(_no_such_task(str(task), sorted(others)))
+        problems.append(no_such_task(str(task), others))
     return Logs([Group(key[0], entries, wanted) for key, entries in groups.items()], problems)
 
 
-def _no_such_task(task: str, known: Sequence[str]) -> str:
-    some = visible(shorten(", ".join(known), _NAMES_WIDTH))
-    return f"no trial is of task {task!r}{did_you_mean(task, known)}; there are trials of {some}"
+def wanted_records(logs: Sequence[Path | str], tasks: Sequence[str]) -> list[Pair]:
+    """Return the records of some tasks, by default of all, that are of their kernels as they are.
+
+    Raises:
+        RecordError: a log cannot be read, or none of them has a trial of one of the tasks.
+    """
+    pairs: list[Pair] = []
+    names: set[str] = set()
+    for log in logs:
+        every = list(load_from_file(log, races=True))
+        names.update(str(inp.task.name) for inp, _ in every)
+        wanted = (pair for pair in every if not tasks or pair[0].task.name in tasks)
+        pairs += current_only(wanted, source_name(log))
+    refuse_unknown(tasks, names)
+    return pairs
 
 
-def shorten(text: str, width: int = _ARGS_WIDTH) -> str:
-    """Return text that is no longer than ``width``."""
-    return text if len(text) <= width else text[: width - 3] + "..."
+def refuse_unknown(tasks: Iterable[str], names: Iterable[str]) -> None:
+    """Refuse the names of tasks of which logs have no trial.
+
+    Args:
+        tasks: that are wanted.
+        names: of the tasks in the logs.
+
+    Raises:
+        RecordError: one of them is unknown.
+    """
+    known = set(names)
+    for task in tasks:
+        if task not in known:
+            raise RecordError(no_such_task(task, known))

@@ -50,7 +50,7 @@ def plot(paths: tuple[Path, ...], task: str | None, out: Path, panels: tuple[str
     if out.suffix.lower() not in FORMATS:
         raise click.ClickException(f"cannot draw {out}: its name ends in none of {_ENDS}")
     refuse_input(out, paths)
-    for problem in filter(None, [read_records(path)[1] for path in paths]):
+    for problem in filter(None, [read_records(path, task)[1] for path in paths]):
         say(problem, err=True)
     model = Model(paths)
     model.read()

@@ -6,12 +6,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from autotune.cli.log_entries import wanted_records
 from autotune.cli.tables import Table, say
-from autotune.measure.types import Pair
-from autotune.record import load_from_file
 from autotune.record.origin import as_measured
-from autotune.record.outdated import current_only
-from autotune.record.reader import source_name
 from autotune.ship import gather, library_name, write_project
 from autotune.target import Target
 from autotune.tuner.loop.result import title
@@ -29,11 +26,7 @@ def ship(
     for arch in archs:
         Target({"kind": "cuda", "arch": arch})  # raises for what names no architecture
     called = library_name(re.sub(r"\W", "_", out.resolve().name) if name is None else name)
-    pairs: list[Pair] = []
-    for log in logs:
-        records = load_from_file(log, races=True)
-        wanted = (pair for pair in records if not tasks or pair[0].task.name in tasks)
-        pairs += map(as_measured, current_only(wanted, source_name(log)))
+    pairs = map(as_measured, wanted_records(logs, tasks))
     shipment = gather(pairs, called, archs)
     write_project(shipment, out)
     rows = [

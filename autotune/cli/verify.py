@@ -18,7 +18,7 @@ from autotune.measure.types import MeasureErrorNo, MeasureResult, Pair
 from autotune.record import best_of_each, load_from_file
 from autotune.record.outdated import current_only, task_refusal
 from autotune.record.reader import source_name
-from autotune.report import is_of
+from autotune.report import is_of, no_such_task
 from autotune.tuner.loop.result import title
 from autotune.workload import key_to_json
 
@@ -104,8 +104,12 @@ def _records(
 ) -> tuple[Sequence[Pair], Sequence[Pair]]:
     """Return the records of a log that are verified, one at least, and the best of other tasks."""
     # All that worked are the trials; a race is one of them run once more.
-    given = [pair for pair in load_from_file(log, races=not every) if is_of(pair[0].task, task)]
-    pairs = list(current_only(given, f"log {source_name(log)}", keep_older))
+    logged = list(load_from_file(log, races=not every))
+    given = [pair for pair in logged if is_of(pair[0].task, task)]
+    if logged and not given:
+        names = {str(inp.task.name) for inp, _ in logged}
+        raise RecordError(f"verify: {source_name(log)}: {no_such_task(str(task), names)}")
+    pairs = list(current_only(given, f"log {source_name(log)}", keep_older, "--keep-older"))
     records = pairs if every else best_of_each(pairs)
     if not records:
         of = "" if task is None else f"of {task!r} "

@@ -91,7 +91,9 @@ def outdated(
         return OLDER
 
 
-def current_only(pairs: Iterable[Pair], source: str, keep_older: bool = False) -> Iterable[Pair]:
+def current_only(
+    pairs: Iterable[Pair], source: str, keep_older: bool = False, to_keep: str = ""
+) -> Iterable[Pair]:
     """Return the records that the present templates could have made; a warning counts the others.
 
     Templates are run with the arguments of the records, which may become part of a kernel's text.
@@ -101,6 +103,7 @@ def current_only(pairs: Iterable[Pair], source: str, keep_older: bool = False) -
         pairs: records of any tasks.
         source: the origin of the records, for the warning.
         keep_older: whether records of an older kernel text, or with other choices, are kept.
+        to_keep: how the user asks for that, for the warning.
     """
     kept: list[Pair] = []
     refusals: dict[str, list[Refusal]] = {}
@@ -114,7 +117,7 @@ def current_only(pairs: Iterable[Pair], source: str, keep_older: bool = False) -
         else:
             refusals.setdefault(inp.task.name, []).append(refusal)
     for name, ones in refusals.items():
-        logger.warning("%s: of %s, %s", source, name, ignored(ones))
+        logger.warning("%s: of %s, %s", source, name, ignored(ones, to_keep))
     return kept
 
 

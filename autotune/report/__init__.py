@@ -3,7 +3,7 @@
 from autotune.report.compare import Compared, Side, compare, overall
 from autotune.report.figures import PANELS, draw
 from autotune.report.html_report import html_comparison, html_report
-from autotune.report.reading import is_of, read_records
+from autotune.report.reading import is_of, no_such_task, read_records
 
 __all__ = [
     "PANELS",
@@ -14,6 +14,7 @@ __all__ = [
     "html_comparison",
     "html_report",
     "is_of",
+    "no_such_task",
     "overall",
     "read_records",
 ]

@@ -28,16 +28,19 @@ Attempt = Callable[[ConfigEntity], object]
 OLDER = Refusal("its kernel had another text", older=True)
 
 
-def ignored(refusals: Sequence[Refusal]) -> str:
-    """Return a text on how many records are not used, and why; empty if all are used."""
+def ignored(refusals: Sequence[Refusal], to_keep: str = "keep_older=True") -> str:
+    """Return a text on how many records are not used, and why; empty if all are used.
+
+    Args:
+        refusals: why each of them is not.
+        to_keep: what the caller is given to use records of an older text; empty if nothing.
+    """
     older = [one for one in refusals if one.older]
     strangers = [one for one in refusals if not one.older]
     parts = []
     if older:
-        parts.append(
-            f"{records_are(len(older))} of an older kernel text, ignored; "
-            "keep_older=True keeps such"
-        )
+        how = f"; {to_keep} keeps such" if to_keep else ""
+        parts.append(f"{records_are(len(older))} of an older kernel text, ignored{how}")
     if strangers:
         parts.append(
             f"{records_are(len(strangers))} not in its space as it is now, ignored "

@@ -192,6 +192,12 @@ class Task:
         return self._outcome(config).output
 
     def _outcome(self, config: object) -> Outcome:
+        if config is None:
+            raise SpaceError(
+                f"task {self.name!r}: expected a configuration, got None, which task.default() "
+                "returns for a template that does not run untuned; "
+                f"instantiate(autotune.task.FallbackConfigEntity()) says why{self._an_example()}"
+            )
         if not isinstance(config, (ConfigEntity, Knobs)):
             raise SpaceError(
                 f"task {self.name!r}: expected a configuration, such as task.default(), got "
@@ -202,6 +208,11 @@ class Task:
         if not outcome.knobs.valid():
             raise InstantiationError("; ".join(outcome.knobs.errors))
         return outcome
+
+    def _an_example(self) -> str:
+        """Return a text that names a point of the space, if there is one."""
+        example = next(self.examples(), None)
+        return "" if example is None else f"; a point is task.config_space.get({example.index})"
 
     def realise(self, candidate: object) -> Realisation:
         """Run the template with a point of its space; see `instantiate` for what is raised.

@@ -1,4 +1,4 @@
-"""Untrusted text, escaped for a terminal."""
+"""Untrusted text, escaped for a terminal, and shortened."""
 
 from __future__ import annotations
 
@@ -20,3 +20,8 @@ def visible(text: str, lines: bool = False) -> str:
         letter if letter.isprintable() or letter in kept else repr(letter)[1:-1]
         for letter in (text.replace("\r\n", "\n") if lines else text)
     )
+
+
+def shorten(text: str, width: int = 60) -> str:
+    """Return text that is no longer than ``width``."""
+    return text if len(text) <= width else text[: width - 3] + "..."

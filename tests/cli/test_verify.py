@@ -162,7 +162,7 @@ def test_rows_for_programs_say_the_same_and_end_with_the_same_status(verified):
 def test_a_task_that_the_log_lacks_is_named(verified):
     result = verified(pair(SCALE, 0, SLOW), options=["--task", "softmax"])
     assert result.exit_code == 1
-    assert "has no record of a trial of 'softmax' that worked" in result.output
+    assert "no trial is of task 'softmax'; there are trials of measure_test.scale" in result.output
 
 
 def test_a_task_whose_kernel_has_changed_since_does_not_hold(verified):

@@ -365,7 +365,7 @@ def test_the_command_is_a_gate(tmp_path, monkeypatch):
     done = run("check", "slow.lock")
     assert (done.exit_code, "slower" in done.output) == (1, True)
     done = run("write", "best.log", "--task", "no.such.task")
-    assert "nothing to lock" in done.output
+    assert "there are trials of tests.lock.triple" in done.output
     (tmp_path / "empty.lock").write_text("version = 1\n")
     done = run("check", "empty.lock")
     assert (done.exit_code, done.output.splitlines()[-1]) == (

@@ -3,6 +3,7 @@
 import pytest
 
 import autotune
+from autotune.errors import SpaceError
 from autotune.task import OtherOptionEntity
 
 
@@ -57,3 +58,18 @@ def test_a_first_valid_point_far_from_the_first_index_is_found():
     space.define_knob("high", [0, 1])
     space.multi_filter(lambda c: c["high"].val == 1)
     assert space.first_valid()["high"].val == 1
+
+
+def test_a_default_that_is_none_is_refused_with_a_point_to_take_instead():
+    @autotune.template("tests/default/tuned_only")
+    def tuned_only():
+        cfg = autotune.get_config()
+        cfg.define_knob("x", [1, 2])
+        if cfg.is_fallback:
+            raise RuntimeError("tune me first")
+
+    task = autotune.create("tests/default/tuned_only", (), "c")
+    with pytest.raises(SpaceError, match=r"got None, which task.default.. returns .*get.0."):
+        task.instantiate(task.default())
+    with pytest.raises(RuntimeError, match="tune me first"):
+        task.instantiate(autotune.task.FallbackConfigEntity())
