@@ -34,11 +34,13 @@ from autotune.ir.dtype import bits_of
 from autotune.ir.expr import Add, Call, Cast, Expr, IntImm, Load, Mul, Var
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Allocate, Buffer, Evaluate, For, ForKind, Seq, Stmt, Store, seq
+from autotune.ir.structure import walk
 from autotune.ir.visitor import StmtRewriter
 from autotune.lowering.extents import constant_iterations, known
 from autotune.lowering.passes.draft import Draft
 from autotune.lowering.passes.layouts import lay_out
 from autotune.te import math as te_math
+from autotune.te.location import warn_user
 from autotune.utils.math import ceil_div
 
 TENSOR_CORE = "tensor_core"
@@ -135,6 +137,12 @@ class _Multiplier(StmtRewriter):
     def visit_For(self, node: For) -> Stmt:
         """Replace a marked nest, or visit the body of a loop."""
         if TENSOR_CORE not in node.annotations:
+            return super().visit_For(node)
+        if _computes_several(node):  # as TVM's tutorial marks it, for plain threads
+            warn_user(
+                f"{TENSOR_CORE}: {self.draft.stage}: the loop is run by plain threads, as its "
+                "body computes other stages too; mark the loops of the product alone, or none"
+            )
             return super().visit_For(node)
         y, x = self._lanes()
         blocks = self._blocks(node, y, x)
@@ -310,6 +318,11 @@ class _Multiplier(StmtRewriter):
 
     def _refusal(self, why: str) -> LoweringError:
         return LoweringError(f"{TENSOR_CORE}: {self.draft.stage}: {why}")
+
+
+def _computes_several(loop: For) -> bool:
+    """Return whether a loop stores to several buffers, so that it is no nest of products."""
+    return len({node.buffer for node in walk(loop) if isinstance(node, Store)}) > 1
 
 
 def _range(loop: For) -> range:
