@@ -48,6 +48,19 @@ class LogWriter:
             raise RecordError(f"cannot log to {self.path}: it is a folder; give a file in it")
         refuse_to_append(self.path)
 
+    def check(self) -> None:
+        """Check that the log can be written, before anything is measured for it.
+
+        Raises:
+            RecordError: it, or the folder in which it would be made, is not writable.
+        """
+        places = (self.path, *self.path.absolute().parents)
+        there = next((place for place in places if place.exists()), self.path)
+        if not os.access(there, os.W_OK):
+            raise RecordError(
+                f"cannot write the log {self.path}: {there} is not writable; choose another path"
+            )
+
     def append(self, inp: MeasureInput, result: MeasureResult) -> None:
         """Append one trial; see `extend`."""
         self.extend([(inp, result)])

@@ -47,6 +47,7 @@ def log_to_file(
 
     Raises:
         TunerError: another protocol.
+        RecordError: the log cannot be written.
     """
     note = RACE_NOTE if comments else ""
     if protocol != "json":
@@ -57,7 +58,9 @@ def log_to_file(
         source = log_source(file_out)
         if not is_store(source) and not os.fspath(file_out).endswith("/"):
             path = log_path(source)
-            return _FileLog(LogWriter(path).write, path, note)
+            writer = LogWriter(path)
+            writer.check()
+            return _FileLog(writer.write, path, note)
         file_out = open_database(file_out)
     if isinstance(file_out, Database):
         return _FileLog(file_out.write, file_out, note)

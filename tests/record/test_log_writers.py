@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune.auto_scheduler import RecordToFile
 from autotune.errors import RecordError
 from autotune.record import (
     ApplyHistoryBest,
@@ -232,6 +233,7 @@ def test_rows_that_could_not_be_written_follow_when_there_is_room(tmp_path, resc
 FILL = """
 import resource, signal, sys, tempfile
 from pathlib import Path
+from autotune.auto_scheduler import RecordToFile
 from autotune.errors import RecordError
 from autotune.record import LogWriter, encode
 from tests.record.records import good, make_config, make_input
@@ -311,3 +313,16 @@ def test_a_path_where_no_file_can_be_is_refused_in_words(tmp_path, use):
         with pytest.raises(RecordError, match=f"cannot use the path .*{reason}"):
             use(path)
         assert not path.parent.is_dir() or list(path.parent.iterdir()) == [loop]
+
+
+@pytest.mark.parametrize("begin", [log_to_file, RecordToFile])
+@pytest.mark.parametrize("name", ["x.log", "missing/folder/x.log"])
+def test_a_log_that_cannot_be_written_is_refused_before_anything_is_measured(
+    begin, name, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(os, "access", lambda place, mode: Path(place) != tmp_path)
+    with pytest.raises(RecordError, match=f"{tmp_path} is not writable; choose another path"):
+        begin(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "known.log").touch()
+    begin(tmp_path / "known.log")

@@ -124,6 +124,7 @@ class RecordToFile:
         self.filename = str(filename)
         self.path = log_path(filename)
         self._writer = LogWriter(self.path)
+        self._writer.check()
 
     def __call__(
         self,
