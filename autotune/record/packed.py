@@ -64,7 +64,8 @@ class MaybePacked(io.RawIOBase):
         self.name = name
         self._unpacker: Unpacker | None = None
         self._begun = False
-        self._ready = b""
+        # What was unpacked and not yet asked for; a view, as it may be much longer than a request.
+        self._ready = memoryview(b"")
 
     def readable(self) -> bool:
         """Return True."""
@@ -88,7 +89,7 @@ class MaybePacked(io.RawIOBase):
                 if self._unpacker.is_inside:
                     raise OSError(errno.EIO, CUT)
                 return 0
-            self._ready = self._unpacker.unpack(piece)
+            self._ready = memoryview(self._unpacker.unpack(piece))
         if not self._ready:
             return self._file.readinto(buffer) or 0
         count = min(len(buffer), len(self._ready))
@@ -103,7 +104,7 @@ class MaybePacked(io.RawIOBase):
         if first.startswith(MAGIC):
             self._unpacker = Unpacker()
             first = self._unpacker.unpack(first)
-        self._ready = first
+        self._ready = memoryview(first)
 
     def close(self) -> None:
         """Close the file."""

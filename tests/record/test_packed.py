@@ -123,3 +123,12 @@ def test_the_live_page_follows_a_packed_log(packed):
         lines += news.lines
     assert len(lines) == len(PAIRS)
     assert tail.state == "following"
+
+
+def test_a_small_packed_file_that_unpacks_to_an_endless_line_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("autotune.record.bounded_lines._ENDLESS", 1 << 24)
+    path = tmp_path / "x.log.gz"
+    path.write_bytes(gzip.compress(bytes(3 << 24), 1))
+    assert path.stat().st_size < 1 << 18
+    with pytest.raises(RecordError, match="a line of it has no end"):
+        list(load_from_file(path))
