@@ -54,6 +54,8 @@ class Tail:
         self._held = bytearray()
         self._taken = False
         self._unpacker: Unpacker | None = None
+        # What was unpacked and not given yet, which may be much.
+        self._ready = memoryview(b"")
 
     def news(self) -> News:
         """Return the lines that are new, limited to a moment's work; never raises OSError."""
@@ -86,6 +88,7 @@ class Tail:
     def rewind(self) -> None:
         """Begin anew."""
         self.read, self._held, self._mark, self._taken = 0, bytearray(), b"", False
+        self._ready = memoryview(b"")
 
     def _news(self, descriptor: int) -> News:
         found = os.fstat(descriptor)
@@ -99,8 +102,9 @@ class Tail:
             self.rewind()
         self._known, self.size = known, found.st_size
         data = self._next(descriptor)
+        more = self.read < found.st_size or len(self._ready) > 0
         if not data:
-            return News(restarted=restarted, more=self.read < found.st_size)
+            return News(restarted=restarted, more=more)
         self._held += data
         lines: list[bytes] = []
         if b"\n" in data:
@@ -112,10 +116,16 @@ class Tail:
             del lines[0]
             self._taken = False
         texts = tuple(line.decode("utf-8", "replace") for line in lines)
-        return News(texts, restarted, more=self.read < found.st_size)
+        return News(texts, restarted, more)
 
     def _next(self, descriptor: int) -> bytes:
         """Return what follows, unpacked; it may be nothing though there is more."""
+        if not self._ready:
+            self._ready = memoryview(self._unpacked(descriptor))
+        text, self._ready = self._ready[:CHUNK], self._ready[CHUNK:]
+        return bytes(text)
+
+    def _unpacked(self, descriptor: int) -> bytes:
         data = os.pread(descriptor, CHUNK, self.read)
         if not self.read:
             self._unpacker = Unpacker() if data.startswith(MAGIC) else None

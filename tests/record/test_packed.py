@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from autotune.dashboard import Model
-from autotune.dashboard.tail import Tail
+from autotune.dashboard.tail import CHUNK, Tail
 from autotune.errors import RecordError
 from autotune.record import ApplyHistoryBest, load_from_file, open_database
 from autotune.record.compaction import compact, pick_best
@@ -132,3 +132,14 @@ def test_a_small_packed_file_that_unpacks_to_an_endless_line_is_refused(tmp_path
     assert path.stat().st_size < 1 << 18
     with pytest.raises(RecordError, match="a line of it has no end"):
         list(load_from_file(path))
+
+
+def test_the_live_page_takes_no_more_of_a_packed_log_at_a_time_than_of_another(tmp_path):
+    path = tmp_path / "x.log.gz"
+    path.write_bytes(gzip.compress(b"\n" * (1 << 20)))
+    tail = Tail(path)
+    looks = [tail.news()]
+    while looks[-1].more:
+        looks.append(tail.news())
+    assert sum(len(news.lines) for news in looks) == 1 << 20
+    assert max(len(news.lines) for news in looks) <= CHUNK
