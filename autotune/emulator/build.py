@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from autotune.codegen.packed import constants_filler, packed_name
+from autotune.emulator.check_flags import CHECK_FLAGS
 from autotune.emulator.inline_ptx import with_ptx
 from autotune.emulator.precompiled import INCLUDE, header_digest, precompiled
 from autotune.errors import CompileError, KernelError
@@ -17,20 +18,6 @@ from autotune.kernel.comments import without_comments
 from autotune.kernel.entry import c_text, declaration_advice, identifier, is_expression
 from autotune.kernel.kernel import Kernel, KernelCall, Scalar, item_bytes
 from autotune.kernel.signature import describe_argument
-
-# Kernels are compiled for the thread sanitizer, but not linked with it: the header has functions
-# of its own that the compiler then calls at each memory access. Hence the flag goes to the
-# compiler proper (-Wp), past the driver, which would link. So do those for checks of alignment
-# and of indices, which precede each access as the source has it, before a `float4` becomes four
-# floats, and an array a part of shared memory.
-CHECK_FLAGS = (
-    *("-Wp,-fsanitize=thread", "-Wp,-fsanitize=alignment", "-Wp,-fsanitize=bounds"),
-    # The argument of a call is no access for the thread sanitizer, even if it is a struct that is
-    # loaded; with this it is copied by a constructor, in which that load is one.
-    "-fno-elide-constructors",
-    # What loads ahead of a condition or a loop would be taken for an access of the kernel.
-    *("-fno-tree-loop-im", "-fno-tree-cselim", "-fno-ssa-phiopt", "-fno-hoist-adjacent-loads"),
-)
 
 # `extern __shared__ float tile[];`, in any order of its words and with or without an alignment.
 _DYNAMIC_SHARED = re.compile(

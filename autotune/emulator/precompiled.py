@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+from autotune.emulator.check_flags import CHECK_FLAGS
 from autotune.utils import environment
 from autotune.utils.command import run
 
@@ -158,8 +159,9 @@ def _made(folder: Path, command: Sequence[str], flags: Sequence[str], timeout_s:
         header = ["-x", "c++-header", "-MD", "-MF", str(rules)]
         made = {f"{HEADER}.gch": [*kept, *header]}
         if apart:
-            plain = [flag for flag in kept if flag not in _APART]
-            made[OBJECT] = [*_LINKED, *plain, "-O2", "-c", "-x", "c++"]
+            # It checks nothing of its own, and what it says has the lines of kernels alone.
+            plain = [flag for flag in kept if flag not in (*_APART, *CHECK_FLAGS)]
+            made[OBJECT] = [*_LINKED, *plain, "-O2", "-g0", "-c", "-x", "c++"]
         until = time.monotonic() + timeout_s
         for name, options in made.items():
             argv = [*command, *options, "-o", str(new / name), str(INCLUDE / HEADER)]

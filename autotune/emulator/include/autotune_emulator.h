@@ -25,6 +25,7 @@
 #include "emulator/shared_memory.h"
 #include "emulator/sites.h"
 #include "emulator/flights.h"
+#include "emulator/races.h"
 #include "emulator/checks.h"
 #include "emulator/hooks.h"
 #include "emulator/atomics.h"

@@ -27,8 +27,10 @@ EMULATOR_OWN void thread_body() {
   settle();
   current->state = State::done;
   ++active->done;
+  const int number = static_cast<int>(current - threads);
+  lanes_present[number / 32] &= ~(1u << number % 32);
   leave_cluster(*current);
-  try_perform_all(static_cast<int>(current - threads) / 32);
+  try_perform_all(number / 32);
   emulator_switch(&current->stack_pointer, scheduler_stack);
 }
 
@@ -91,12 +93,15 @@ EMULATOR_OWN bool release_barrier() {
 
 EMULATOR_OWN void begin_cluster() {
   mbarrier_count = 0;
+  for (int i = 0; i < warp_count; ++i) lanes_present[i] = lanes_waiting[i] = 0;
   for (int i = 0; i < all_threads; ++i) {
     threads[i].stack_pointer = nullptr;
-    threads[i].state = i % block_stride < thread_count ? State::ready : State::done;
+    const bool exists = i % block_stride < thread_count;
+    threads[i].state = exists ? State::ready : State::done;
+    if (exists) lanes_present[i / 32] |= 1u << i % 32;
     threads[i].copy_count = 0;
     threads[i].arrived = false;
-    threads[i].call_count = 0;
+    begin_calls(threads[i]);
     drop_sums(threads[i], false);
   }
   end_flights();

@@ -102,7 +102,7 @@ EMULATOR_OWN void drop_stacks() {
 
 // The lowest word of each stack; a thread whose local arrays are too large overwrites it.
 constexpr uint64_t stack_mark = 0x5AFE57ACC0FFEE01u;
-static inline __attribute__((no_sanitize("thread"))) uint64_t& stack_end(int stack) {
+EMULATOR_QUICK uint64_t& stack_end(int stack) {
   return *reinterpret_cast<uint64_t*>(stacks + stack * stack_bytes);
 }
 

@@ -11,26 +11,26 @@ struct Same {
   using type = T;
 };
 
-static inline uint32_t float_bits(float value) {
+EMULATOR_QUICK uint32_t float_bits(float value) {
   uint32_t bits;
   __builtin_memcpy(&bits, &value, 4);
   return bits;
 }
 
-static inline float bits_float(uint32_t bits) {
+EMULATOR_QUICK float bits_float(uint32_t bits) {
   float value;
   __builtin_memcpy(&value, &bits, 4);
   return value;
 }
 
 struct Binary16 {
-  static float widen(uint16_t bits) {
+  EMULATOR_KEPT static float widen(uint16_t bits) {
     uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16, rest = bits & 0x7FFFu;
     if (rest >= 0x7C00u) return bits_float(sign | 0x7F800000u | (rest & 0x3FFu) << 13);
     // A float that is too large by 2^112 has the same digits, for subnormal numbers too.
     return bits_float(sign | float_bits(bits_float(rest << 13) * 0x1p112f));
   }
-  static uint16_t narrow(float value) {
+  EMULATOR_KEPT static uint16_t narrow(float value) {
     uint32_t bits = float_bits(value), sign = bits >> 16 & 0x8000u;
     bits &= 0x7FFFFFFFu;
     if (bits > 0x7F800000u) return static_cast<uint16_t>(sign | 0x7FFFu);
@@ -43,8 +43,8 @@ struct Binary16 {
 };
 
 struct Bfloat16 {
-  static float widen(uint16_t bits) { return bits_float(static_cast<uint32_t>(bits) << 16); }
-  static uint16_t narrow(float value) {
+  EMULATOR_KEPT static float widen(uint16_t bits) { return bits_float(static_cast<uint32_t>(bits) << 16); }
+  EMULATOR_KEPT static uint16_t narrow(float value) {
     uint32_t bits = float_bits(value);
     if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return 0x7FFFu;
     return static_cast<uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);

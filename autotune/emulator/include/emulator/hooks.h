@@ -51,8 +51,10 @@ EMULATOR_OWN void misaligned(const Misaligned* what, uintptr_t address, uintptr_
 
 #define EMULATOR_HOOK(name, bytes, access, natural)                                             \
   extern "C" EMULATOR_CALLED void __tsan_##name(void* p) {                                    \
-    emulator::check(reinterpret_cast<uintptr_t>(p), bytes, emulator::Access::access,            \
-                    reinterpret_cast<uintptr_t>(__builtin_return_address(0)), natural);         \
+    const uintptr_t address = reinterpret_cast<uintptr_t>(p);                                   \
+    if (!emulator::is_local(address))                                                           \
+      emulator::check(address, bytes, emulator::Access::access,                                 \
+                      reinterpret_cast<uintptr_t>(__builtin_return_address(0)), natural);       \
   }
 #define EMULATOR_HOOKS(bytes)                          \
   EMULATOR_HOOK(read##bytes, bytes, read, true)        \
@@ -69,9 +71,9 @@ EMULATOR_HOOKS(16)
 
 #define EMULATOR_RANGE_HOOK(name, access)                                                        \
   extern "C" EMULATOR_CALLED void __tsan_##name(void* p, size_t n) {                           \
-    if (n)                                                                                       \
-      emulator::check(reinterpret_cast<uintptr_t>(p), static_cast<uint32_t>(n),                  \
-                      emulator::Access::access,                                                  \
+    const uintptr_t address = reinterpret_cast<uintptr_t>(p);                                    \
+    if (n && !emulator::is_local(address))                                                       \
+      emulator::check(address, static_cast<uint32_t>(n), emulator::Access::access,               \
                       reinterpret_cast<uintptr_t>(__builtin_return_address(0)), false);          \
   }
 EMULATOR_RANGE_HOOK(read_range, read)

@@ -44,12 +44,15 @@
 
 // Functions of the emulator itself: the compiler must not report their memory accesses to it.
 #define EMULATOR_RAW __attribute__((no_sanitize("thread"), noinline))
+// Those that are performed with each access, in the function that calls them.
+#define EMULATOR_QUICK static inline __attribute__((no_sanitize("thread"), always_inline))
 
 // The emulator is part of each library of a kernel, with a state of its own. It is compiled with the
 // kernel; or once, apart (EMULATOR_LINKED), and linked with kernels that see what its functions are
 // but neither emit nor inline them (EMULATOR_APART; beside gnu_inline GCC ignores noinline, and would
 // compile the scheduler with each kernel, which takes as long as the kernel). The linker joins the
-// variables of both. EMULATOR_CALLED are functions that only the compiler names.
+// variables of both, and takes the functions of the emulator where it has some that the kernel may emit
+// too (EMULATOR_KEPT). EMULATOR_CALLED are functions that only the compiler names.
 #if defined(EMULATOR_APART)
 #define EMULATOR_EXPORTED inline __attribute__((gnu_inline, noipa)) EMULATOR_RAW
 #define EMULATOR_OWN EMULATOR_EXPORTED __attribute__((visibility("hidden")))
@@ -60,9 +63,13 @@
 #define EMULATOR_OWN EMULATOR_RAW __attribute__((visibility("hidden")))
 #define EMULATOR_CALLED EMULATOR_OWN
 #define EMULATOR_STATE inline __attribute__((visibility("hidden"), used))
+#define EMULATOR_KEPT __attribute__((no_sanitize("thread"), visibility("hidden"), used))
 #else
 #define EMULATOR_EXPORTED EMULATOR_RAW
 #define EMULATOR_OWN EMULATOR_RAW static
 #define EMULATOR_CALLED EMULATOR_RAW __attribute__((visibility("hidden")))
 #define EMULATOR_STATE static
+#endif
+#ifndef EMULATOR_KEPT
+#define EMULATOR_KEPT __attribute__((no_sanitize("thread"), visibility("hidden")))
 #endif

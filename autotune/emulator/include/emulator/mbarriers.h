@@ -77,7 +77,8 @@ EMULATOR_OWN void mbarrier_init(void* at, int arrivals, Line line = Line::caller
          "more",
          EMULATOR_WHERE(current), line.file, line.number, most_mbarriers);
   if (number == mbarrier_count) ++mbarrier_count;
-  *static_cast<Mbarrier*>(at) = {static_cast<uint32_t>(number), mbarrier_mark};
+  const Mbarrier made = {static_cast<uint32_t>(number), mbarrier_mark};
+  memcpy(at, &made, sizeof made);
   mbarriers[number] = {place, line.file, line.number, arrivals, arrivals, 0, 0, {}, {}, 0};
 }
 

@@ -11,7 +11,7 @@ struct Place {
   uintptr_t address;
 };
 
-static inline __attribute__((no_sanitize("thread"))) bool is_own(uintptr_t address) {
+EMULATOR_QUICK bool is_own(uintptr_t address) {
   return address - static_begin < static_end - static_begin ||
          address - dynamic_begin < dynamic_end - dynamic_begin;
 }

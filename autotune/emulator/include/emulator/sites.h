@@ -14,25 +14,19 @@ struct Site {
 };
 
 // Few of them are used: as many as there are accesses in the text, by each way to them.
-constexpr uint32_t most_sites = 1 << 16;
+constexpr int site_bits = 14;
+constexpr uint32_t most_sites = 1 << site_bits;
 EMULATOR_STATE Site sites[most_sites];
 
 // Tells whether a thread of a kernel runs: a host thread has another stack, and may be about to launch
 // what this library is running.
-static inline __attribute__((no_sanitize("thread"))) bool in_kernel() {
+EMULATOR_QUICK bool in_kernel() {
   const uintptr_t here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   return current && here - reinterpret_cast<uintptr_t>(stacks) < all_stack_bytes;
 }
 
-// Returns the number of the site of the current thread whose function returns to `caller`.
-EMULATOR_OWN uint32_t site_of(uintptr_t caller) {
-  Site site = {static_cast<uint32_t>(caller - library_base), {}};
-  const Thread& t = *current;
-  for (uint32_t i = 0; i < most_callers && i < t.call_count; ++i)
-    site.callers[i] = t.calls[(t.call_count - 1 - i) % most_calls];
-  uint32_t slot = site.pc * 0x9E3779B1u;
-  for (const uint32_t each : site.callers) slot = (slot ^ each) * 0x85EBCA6Bu;
-  slot >>= 16;
+// Returns the number of a site that is not where it is looked for first.
+EMULATOR_OWN uint32_t find_site(const Site& site, uint32_t slot) {
   for (uint32_t tries = 0; tries < 64; ++tries, slot = (slot + 1) % most_sites) {
     if (!sites[slot].pc) sites[slot] = site;
     if (!memcmp(&sites[slot], &site, sizeof site)) return slot;
@@ -41,8 +35,30 @@ EMULATOR_OWN uint32_t site_of(uintptr_t caller) {
   return slot;
 }
 
+// Returns the number of the site of the current thread whose function returns to `caller`.
+EMULATOR_QUICK uint32_t site_of(uintptr_t caller) {
+  const Thread& t = *current;
+  const uint32_t depth = t.call_count;
+  const Site site = {static_cast<uint32_t>(caller - library_base),
+                     {t.calls[(depth - 1) % most_calls], t.calls[(depth - 2) % most_calls],
+                      t.calls[(depth - 3) % most_calls]}};
+  uint64_t words[2], there[2];
+  memcpy(words, &site, sizeof site);
+  const uint64_t mixed = (words[0] ^ words[1] * 0x9E3779B97F4A7C15u) * 0xD6E8FEB86659FD93u;
+  const uint32_t slot = static_cast<uint32_t>(mixed >> (64 - site_bits));
+  memcpy(there, &sites[slot], sizeof there);
+  if (__builtin_expect(there[0] == words[0] && there[1] == words[1], 1)) return slot;
+  return find_site(site, slot);
+}
+
+// The current thread is in no function but that of the kernel; before are as many callers as a site has.
+EMULATOR_QUICK void begin_calls(Thread& t) {
+  t.call_count = most_callers;
+  for (int i = 0; i < most_callers; ++i) t.calls[i] = 0;
+}
+
 // Notes that the current thread is in another function, called from an address.
-EMULATOR_OWN void enter_function(uintptr_t caller) {
+EMULATOR_QUICK void enter_function(uintptr_t caller) {
   Thread& t = *current;
   t.calls[t.call_count++ % most_calls] = static_cast<uint32_t>(caller - library_base);
 }

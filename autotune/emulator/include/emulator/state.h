@@ -62,7 +62,7 @@ struct Thread {
   Sums* sums;               // of products that it has not waited for, see ptx_matrix.h
   bool arrived;             // at the barrier of the cluster, in `cluster_phase`, and has not waited
   uint32_t cluster_phase;
-  uint32_t call_count, calls[most_calls];  // functions that it is in: where each was called
+  uint32_t call_count, calls[most_calls];  // functions that it is in: where each was called, see sites.h
 };
 
 struct Cell;
@@ -74,7 +74,7 @@ struct Block {
   uint3 index;
   int waiting, done;            // threads at __syncthreads, and those that have exited
   uint32_t vote_any, vote_all;  // of the last __syncthreads
-  uint32_t epoch;               // while another block runs, see checks.h
+  uint32_t epoch;               // while another block runs, see races.h
   bool started;
   Cell* cells;
   unsigned char* memory;

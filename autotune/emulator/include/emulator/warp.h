@@ -12,12 +12,10 @@ enum Operation {
   sum_of, least_signed, most_signed, least_unsigned, most_unsigned, and_of, or_of, xor_of,
 };
 
-EMULATOR_OWN uint32_t present_lanes(int warp) {
-  uint32_t lanes = 0;
-  for (int i = 0; i < 32; ++i)
-    if (threads[warp * 32 + i].state != State::done) lanes |= 1u << i;
-  return lanes;
-}
+// Lanes of each warp that have not exited, and those that wait in a function of their warp.
+EMULATOR_STATE uint32_t lanes_present[most_warps], lanes_waiting[most_warps];
+
+EMULATOR_QUICK uint32_t present_lanes(int warp) { return lanes_present[warp]; }
 
 EMULATOR_OWN int source_lane(const Thread& t, int lane) {
   int width = t.width, first = lane & ~(width - 1), source = lane;
@@ -52,6 +50,7 @@ EMULATOR_OWN uint64_t reduce_lanes(const Thread* warp, int operation, uint32_t l
 }
 
 EMULATOR_OWN void perform(Thread* warp, int operation, uint32_t lanes) {
+  lanes_waiting[(warp - threads) / 32] &= ~lanes;
   if (operation == mbarrier_phase) return wait_for_phase(warp, lanes);
   uint32_t votes = 0;
   for (int i = 0; i < 32; ++i)
@@ -82,6 +81,7 @@ EMULATOR_OWN bool try_perform(int warp_index, int lane) {
   Thread* warp = threads + warp_index * 32;
   const Thread& t = warp[lane];
   uint32_t needed = t.mask & present_lanes(warp_index);
+  if (needed & ~lanes_waiting[warp_index]) return false;
   for (int i = 0; i < 32; ++i) {
     if (!(needed >> i & 1)) continue;
     const Thread& other = warp[i];
@@ -95,7 +95,7 @@ EMULATOR_OWN bool try_perform(int warp_index, int lane) {
 // After a lane exited: others may have waited for it alone.
 EMULATOR_OWN void try_perform_all(int warp_index) {
   for (int i = 0; i < 32; ++i)
-    if (threads[warp_index * 32 + i].state == State::at_warp) try_perform(warp_index, i);
+    if (lanes_waiting[warp_index] >> i & 1) try_perform(warp_index, i);
 }
 
 // Lets lanes wait for an mbarrier by themselves, while others of their warp wait for something
@@ -111,7 +111,7 @@ EMULATOR_OWN bool wait_in_part() {
       if (!first) first = &t;
       if (t.waited == first->waited && t.value == first->value) lanes |= 1u << (i - begin);
     }
-    if (first) wait_for_phase(threads + begin, lanes), found = true;
+    if (first) perform(threads + begin, mbarrier_phase, lanes), found = true;
   }
   return found;
 }
@@ -127,6 +127,7 @@ EMULATOR_OWN uint64_t together(const char* what, int operation, uint32_t mask,
   t.what = what, t.line = line, t.operation = operation, t.mask = mask;
   t.value = value, t.argument = argument, t.width = width;
   t.state = State::at_warp;
+  lanes_waiting[flat / 32] |= 1u << lane;
   if (!try_perform(flat / 32, lane) || t.state != State::ready)
     emulator_switch(&t.stack_pointer, scheduler_stack);
   return t.result;

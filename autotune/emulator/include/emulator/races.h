@@ -1,0 +1,285 @@
+// The last accesses to shared memory and to written arguments, and what no barrier orders of them.
+#pragma once
+
+#include <stdlib.h>
+
+#include "shared_memory.h"
+#include "flights.h"
+
+namespace emulator {
+
+// The last accesses to one granule of shared memory, or to one element of an argument. Two accesses
+// of a block are ordered if they are of one thread, with a __syncthreads between them (epoch),
+// within a warp with a __syncwarp (warp epoch), or if the later one's warp waited for an mbarrier or
+// the cluster after the other's arrived there after it (time). Accesses of two blocks of a cluster
+// are ordered by the latter alone. Those of blocks that are not of one are unordered, unless the
+// kernel uses fences or atomics: these checks do not know what it orders by them.
+struct Cell {
+  uint32_t write_epoch, read_epoch;
+  uint32_t write_site, read_site;
+  uint32_t write_time, read_time, far_time;
+  uint16_t writer, write_warp_epoch;
+  uint16_t reader, read_warp_epoch;
+  uint16_t far_reader;   // a reader of another warp than `reader`, if it was so read
+  uint16_t lane_reader;  // another lane of its warp that read in that warp epoch, or `reader`
+  bool has_far_reader;
+  bool atomic;
+  uint16_t away_reader;  // a reader of another block of the cluster
+  uint32_t away_epoch, away_time, away_site;
+  Flight flight;  // the last that accessed it
+};
+
+EMULATOR_STATE Cell* cells = nullptr;  // of the block that runs
+EMULATOR_STATE size_t cell_capacity = 0;  // for each block
+EMULATOR_STATE int granule_shift = 2;  // four bytes until something smaller is touched
+EMULATOR_STATE uint32_t epoch = 1, last_epoch = 1;  // of the block that runs; no two have one
+EMULATOR_STATE uint32_t cluster_epoch = 1, launch_epoch = 1;  // the first of each
+EMULATOR_STATE bool fenced = false;
+constexpr size_t most_watched_bytes = 8 << 20;
+constexpr uint16_t another_block = 0xFFFF;
+constexpr int most_warps = most_blocks * most_threads / 32;
+EMULATOR_STATE uint16_t warp_epochs[most_warps];
+
+// Vector clocks of warps (Mattern, "Virtual Time and Global States of Distributed Systems", 1989):
+// the time of a warp counts its arrivals at mbarriers, and what another warp did up to `of` its time
+// happened before what this one does now. Lanes are not told apart.
+struct Clock {
+  uint32_t of[most_warps];
+};
+EMULATOR_STATE Clock clocks[most_warps];
+EMULATOR_STATE int warp_count;  // of the cluster
+EMULATOR_STATE uint32_t seen_of_itself[most_warps];  // of its own time, by waiting
+
+// A write that conflicts with another thread's access is a race only if it changes the value; this
+// is checked at the next event, after the write was made.
+struct Pending {
+  bool set;
+  uintptr_t address;
+  uint32_t bytes;
+  unsigned char before[16];
+  uint16_t other;
+  bool other_wrote;
+  uint32_t other_site, site;
+};
+EMULATOR_STATE Pending pending;
+
+enum class Access { read, write, atomic };
+
+EMULATOR_OWN void name_place(uintptr_t address, char* text, size_t size) {
+  for (int i = 0; i < range_count; ++i)
+    if (address >= ranges[i].begin && address < ranges[i].end) {
+      snprintf(text, size, "argument '%s' at byte %lu", ranges[i].name,
+               static_cast<unsigned long>(address - ranges[i].begin));
+      return;
+    }
+  char whose[60] = "";
+  const Place place = place_of(address);
+  if (place.block) address = place.address;
+  if (place.block && place.block != active)
+    snprintf(whose, sizeof whose, " of block (%u,%u,%u)", place.block->index.x,
+             place.block->index.y, place.block->index.z);
+  bool dynamic = address >= dynamic_begin && address < dynamic_end;
+  snprintf(text, size, "%sshared memory%s at byte %lu", dynamic ? "dynamic " : "", whose,
+           static_cast<unsigned long>(address - (dynamic ? dynamic_begin : static_begin)));
+}
+
+EMULATOR_OWN void report_race(uintptr_t address, bool other_wrote, uint16_t other,
+                              uint32_t other_site, bool wrote, uint32_t site) {
+  char place[200], who[100] = "a thread of another block";
+  name_place(address, place, sizeof place);
+  if (other != another_block) {
+    const uint3& at = threads[other].index;
+    int used = snprintf(who, sizeof who, "thread (%u,%u,%u)", at.x, at.y, at.z);
+    const Block& its = blocks[other / block_stride];
+    if (&its != active)
+      snprintf(who + used, sizeof who - static_cast<size_t>(used), " of block (%u,%u,%u)",
+               its.index.x, its.index.y, its.index.z);
+  }
+  fail("race on %s: %s %s it at {site:%u} and " EMULATOR_THREAD
+       " %s it at {site:%u}, with no barrier between",
+       place, who, other_wrote ? "wrote" : "read", other_site, EMULATOR_WHERE(current),
+       wrote ? "wrote" : "read", site);
+}
+
+[[noreturn]] EMULATOR_OWN void report_flight(uintptr_t address, const Flight& flight, Access access,
+                                             uint32_t site) {
+  char place[200];
+  name_place(address, place, sizeof place);
+  const bool reads = flight.engine == Engine::product || flight.engine == Engine::store;
+  fail(EMULATOR_THREAD " %s %s at {site:%u}, while the %s at {site:%u} that %s it has not been waited for",
+       EMULATOR_WHERE(current), access == Access::read ? "reads" : "writes", place, site,
+       name_of(flight.engine), flight.site, reads ? "reads" : "writes");
+}
+
+// Tells whether an access has to wait for what the hardware does with that memory.
+EMULATOR_QUICK bool too_early(const Flight& flight, Access access) {
+  if (__builtin_expect(flight.engine == Engine::none, 1)) return false;
+  const bool reads = flight.engine == Engine::product || flight.engine == Engine::store;
+  return !(reads && access == Access::read) && in_flight(flight);
+}
+
+EMULATOR_OWN void settle_pending() {
+  pending.set = false;
+  if (memcmp(reinterpret_cast<void*>(pending.address), pending.before, pending.bytes) == 0) return;
+  report_race(pending.address, pending.other_wrote, pending.other, pending.other_site, true,
+              pending.site);
+}
+
+// Called wherever the current thread stops or touches memory again.
+EMULATOR_QUICK void settle() {
+  if (__builtin_expect(pending.set, 0)) settle_pending();
+}
+
+EMULATOR_QUICK bool unordered(uint16_t other, uint16_t warp_epoch, uint32_t time, uint16_t own) {
+  if (other == own) return false;
+  if (other / 32 != own / 32) return clocks[own / 32].of[other / 32] < time;
+  return warp_epoch == warp_epochs[own / 32];
+}
+
+EMULATOR_OWN void suspect(uintptr_t address, uint32_t bytes, bool other_wrote,
+                          uint16_t other, uint32_t other_site, uint32_t site) {
+  pending.set = true;
+  pending.address = address;
+  pending.bytes = bytes > 16 ? 16 : bytes;
+  memcpy(pending.before, reinterpret_cast<void*>(address), pending.bytes);
+  pending.other = other, pending.other_wrote = other_wrote;
+  pending.other_site = other_site, pending.site = site;
+}
+
+// Tells whether an access was made by an earlier block of this launch, unordered with this one.
+EMULATOR_QUICK bool foreign(uint32_t at, bool global) {
+  return global && !fenced && at >= launch_epoch && at < cluster_epoch;
+}
+
+// Tells whether a thread is of another block than the one that runs.
+EMULATOR_QUICK bool of_another_block(uint16_t thread) {
+  const int in_block = thread - static_cast<int>(active - blocks) * block_stride;
+  return in_block < 0 || in_block >= block_stride;
+}
+
+// Tells whether no barrier of the block is between an access and one now.
+EMULATOR_QUICK bool recent(uint32_t at, uint16_t other, uint16_t own, bool global) {
+  if (at == epoch) return true;
+  return block_count > 1 && at >= cluster_epoch && !(global && fenced) &&
+         of_another_block(other);
+}
+
+// Looks for races of a write with other threads' accesses since the last barrier.
+EMULATOR_OWN void suspect_write(const Cell& cell, uintptr_t address, uint32_t bytes, uint16_t own,
+                                uint32_t site, bool atomic, bool global) {
+  bool clash = !pending.set && !(atomic && cell.atomic);  // with the last write
+  if (clash && foreign(cell.write_epoch, global)) {
+    suspect(address, bytes, true, another_block, cell.write_site, site);
+  } else if (clash && recent(cell.write_epoch, cell.writer, own, global) &&
+             unordered(cell.writer, cell.write_warp_epoch, cell.write_time, own)) {
+    suspect(address, bytes, true, cell.writer, cell.write_site, site);
+  } else if (pending.set) {
+    // One suspected race at a time is enough: it stops the kernel, or was none.
+  } else if (foreign(cell.read_epoch, global)) {
+    suspect(address, bytes, false, another_block, cell.read_site, site);
+  } else if (block_count > 1 && recent(cell.away_epoch, cell.away_reader, own, global) &&
+             unordered(cell.away_reader, 0xFFFF, cell.away_time, own)) {
+    suspect(address, bytes, false, cell.away_reader, cell.away_site, site);
+  } else if (recent(cell.read_epoch, cell.reader, own, global)) {
+    bool other_lane = cell.lane_reader != cell.reader && cell.reader / 32 == own / 32 &&
+                      cell.read_warp_epoch == warp_epochs[own / 32];
+    if (cell.has_far_reader && cell.far_reader / 32 != own / 32 &&
+        unordered(cell.far_reader, 0, cell.far_time, own))
+      suspect(address, bytes, false, cell.far_reader, cell.read_site, site);
+    else if (other_lane || unordered(cell.reader, cell.read_warp_epoch, cell.read_time, own))
+      suspect(address, bytes, false, cell.reader != own ? cell.reader : cell.lane_reader,
+              cell.read_site, site);
+  }
+}
+
+// Tells whether no other thread has accessed it since the last barrier of the only block.
+EMULATOR_QUICK bool is_own_cell(const Cell& cell, uint16_t own) {
+  return block_count == 1 && (cell.write_epoch != epoch || cell.writer == own) &&
+         (cell.read_epoch != epoch ||
+          (cell.reader == own && cell.lane_reader == own && !cell.has_far_reader));
+}
+
+EMULATOR_QUICK void note_write(Cell& cell, uintptr_t address, uint32_t bytes, uint16_t own,
+                               uint32_t site, bool atomic, bool global) {
+  if (global || !is_own_cell(cell, own)) suspect_write(cell, address, bytes, own, site, atomic, global);
+  cell.write_epoch = epoch, cell.writer = own, cell.write_site = site, cell.atomic = atomic;
+  cell.write_warp_epoch = warp_epochs[own / 32], cell.write_time = clocks[own / 32].of[own / 32];
+}
+
+EMULATOR_QUICK void note_read(Cell& cell, uintptr_t address, uint16_t own, uint32_t site, bool global,
+                              bool away) {
+  if (foreign(cell.write_epoch, global))
+    report_race(address, true, another_block, cell.write_site, false, site);
+  if (recent(cell.write_epoch, cell.writer, own, global) &&
+      unordered(cell.writer, cell.write_warp_epoch, cell.write_time, own))
+    report_race(address, true, cell.writer, cell.write_site, false, site);
+  if (away) {
+    cell.away_reader = own, cell.away_epoch = epoch, cell.away_site = site;
+    cell.away_time = clocks[own / 32].of[own / 32];
+    return;
+  }
+  uint16_t warp_epoch = warp_epochs[own / 32];
+  if (cell.read_epoch != epoch) {
+    cell.read_epoch = epoch, cell.has_far_reader = false, cell.lane_reader = own;
+  } else if (cell.reader / 32 != own / 32) {
+    cell.has_far_reader = true, cell.far_reader = cell.reader, cell.far_time = cell.read_time;
+    cell.lane_reader = own;
+  } else if (cell.read_warp_epoch != warp_epoch || cell.reader != own) {
+    cell.lane_reader = cell.read_warp_epoch != warp_epoch ? own : cell.reader;
+  }
+  cell.reader = own, cell.read_warp_epoch = warp_epoch, cell.read_site = site;
+  cell.read_time = clocks[own / 32].of[own / 32];
+}
+
+EMULATOR_QUICK void note_cells(Cell* first, size_t count, uintptr_t address, uint32_t bytes,
+                               Access access, uint32_t site, bool global, bool away,
+                               const Flight& flight) {
+  uint16_t own = static_cast<uint16_t>(current - threads);
+  for (size_t i = 0; i < count; ++i) {
+    if (too_early(first[i].flight, access)) report_flight(address, first[i].flight, access, site);
+    if (flight.engine != Engine::none) memcpy(&first[i].flight, &flight, sizeof flight);
+    if (access == Access::read)
+      note_read(first[i], address, own, site, global, away);
+    else
+      note_write(first[i], address, bytes, own, site, access == Access::atomic, global);
+  }
+}
+
+// Checks the elements of written arguments, where that does not take too much memory.
+EMULATOR_OWN void watch_ranges() {
+  for (int i = 0; i < range_count; ++i) {
+    Range& range = ranges[i];
+    range.cells = nullptr;
+    size_t bytes = range.end - range.begin;
+    if (options.checked && range.written && bytes <= most_watched_bytes)
+      range.cells = static_cast<Cell*>(calloc(bytes / range.item_bytes + 1, sizeof(Cell)));
+  }
+}
+
+// Resets the checks for a new cluster; `shared_bytes` counts static and dynamic shared memory.
+EMULATOR_OWN void clear_cells(size_t shared_bytes) {
+  if (shared_bytes > cell_capacity) {
+    free(blocks[0].cells);
+    const size_t all = shared_bytes * static_cast<size_t>(block_count);
+    blocks[0].cells = static_cast<Cell*>(calloc(all, sizeof(Cell)));
+    cell_capacity = blocks[0].cells ? shared_bytes : 0;
+  }
+  for (int i = 0; i < block_count; ++i) {
+    blocks[i].cells = blocks[0].cells + cell_capacity * static_cast<size_t>(i);
+    blocks[i].epoch = ++last_epoch;
+  }
+  cells = blocks[0].cells, cluster_epoch = epoch = blocks[0].epoch;
+  for (int i = 0; i < warp_count; ++i) {
+    warp_epochs[i] = 0, seen_of_itself[i] = 0;
+    memset(clocks[i].of, 0, sizeof(uint32_t) * static_cast<size_t>(warp_count));
+    clocks[i].of[i] = 1;
+  }
+}
+
+EMULATOR_OWN void drop_cells() {
+  for (int i = 0; i < range_count; ++i) free(ranges[i].cells);
+  free(blocks[0].cells);
+  blocks[0].cells = cells = nullptr, cell_capacity = 0;
+}
+
+}  // namespace emulator
