@@ -70,6 +70,62 @@ def test_a_product_is_waited_for(part, instead, message, order):
         run_emulated(kernel, arrays, (order,))
 
 
+FENCE = '  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");\n'
+BARRIER = "  __syncthreads();\n"
+WRITE = "s[i] = 0x3c003c00;\n"
+# A copy of a thread is one of the generic proxy, as its own writes are.
+COPY = """asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::
+    "r"((unsigned)__cvta_generic_to_shared(s + i)), "l"(a) : "memory");
+  asm volatile("cp.async.wait_all;" ::: "memory");
+"""
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize(
+    ("part", "instead"),
+    [(WRITE, COPY), (FENCE + BARRIER, BARRIER + FENCE)],
+    ids=["of-a-copy", "after-the-barrier"],
+)
+def test_a_product_reads_what_is_fenced_before_it(part, instead, order):
+    kernel, arrays = product(part, instead)
+    arrays[0][:] = 0x3C003C00
+    run_emulated(kernel, arrays, (order,))
+    assert (arrays[1] == 32).all()
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize(
+    ("part", "instead", "issued"),
+    [
+        (FENCE, "", 11),
+        (FENCE, "  if (t == 0)\n" + FENCE, 13),
+        (BARRIER, BARRIER + "  s[t] = 0x3c003c00;\n" + BARRIER, 14),
+        (WRITE + FENCE, COPY, 13),
+    ],
+    ids=["no-fence", "of-one-thread", "before-a-write", "of-a-copy"],
+)
+def test_a_product_of_what_is_not_fenced_is_reported(part, instead, issued, order):
+    kernel, arrays = product(part, instead)
+    with pytest.raises(
+        DeviceError,
+        match=rf"issues a product \(wgmma\) at entry.cu:{issued} that reads dynamic shared memory "
+        r"at byte \d+, where thread .* wrote at entry.cu:\d+, with no fence.proxy.async between",
+    ):
+        run_emulated(kernel, arrays, (order,))
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_a_store_of_what_is_not_fenced_is_reported(order):
+    case = KERNELS["tensors"]
+    kernel = case.source().kernel("cuda")
+    assert FENCE in kernel.source
+    text = kernel.source.replace(FENCE, "")
+    line = 1 + text[: text.index("s[i] ^=")].count("\n")
+    message = rf"a store \(TMA\) at .* reads .* wrote at entry.cu:{line}, with no fence"
+    with pytest.raises(DeviceError, match=message):
+        run_emulated(replace(kernel, source=text), case.arrays(), (order,))
+
+
 @pytest.mark.parametrize("order", [0, 1])
 @pytest.mark.parametrize(
     ("name", "part", "instead", "message"),

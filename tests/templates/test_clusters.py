@@ -151,6 +151,14 @@ MISTAKES = {
         "barrier_arrive_expect_tx(sent, PART_BYTES - 16)",
         "reads dynamic .* while the load that an mbarrier counts .* has not been waited for",
     ),
+    "operands-that-are-copied-and-not-fenced": (
+        "wgmma", "    fence_proxy_async();\n", "",
+        r"issues a product \(wgmma\) .* wrote at .*, with no fence.proxy.async between",
+    ),
+    "results-that-are-stored-and-not-fenced": (
+        "tma-4x2-whole", "if (whole) fence_proxy_async();", "",
+        r"issues a store \(TMA\) .* wrote at .*, with no fence.proxy.async between",
+    ),
 }  # fmt: skip
 
 

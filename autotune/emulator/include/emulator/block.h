@@ -92,7 +92,7 @@ EMULATOR_OWN bool release_barrier() {
 }
 
 EMULATOR_OWN void begin_cluster() {
-  mbarrier_count = 0;
+  mbarrier_count = 0, proxy_fences = 0;
   for (int i = 0; i < warp_count; ++i) lanes_present[i] = lanes_waiting[i] = 0;
   for (int i = 0; i < all_threads; ++i) {
     threads[i].stack_pointer = nullptr;
@@ -101,6 +101,7 @@ EMULATOR_OWN void begin_cluster() {
     if (exists) lanes_present[i / 32] |= 1u << i % 32;
     threads[i].copy_count = 0;
     threads[i].arrived = false;
+    threads[i].fenced = 0;
     begin_calls(threads[i]);
     drop_sums(threads[i], false);
   }

@@ -22,6 +22,11 @@ constexpr int most_mbarriers = 512;
 EMULATOR_STATE uint32_t load_count;
 EMULATOR_STATE uint32_t loads_waited[most_mbarriers];  // the last that a wait for the mbarrier has seen
 
+// Tells whether it reads shared memory, by the async proxy.
+EMULATOR_QUICK bool is_read_by(Engine engine) {
+  return engine == Engine::product || engine == Engine::store;
+}
+
 EMULATOR_OWN bool in_flight(const Flight& flight) {
   const Thread& t = threads[flight.index];
   switch (flight.engine) {

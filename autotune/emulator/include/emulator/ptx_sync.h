@@ -8,6 +8,8 @@ namespace emulator {
 
 EMULATOR_OWN void ptx_nothing(PtxRun&) {}
 
+EMULATOR_OWN void ptx_proxy_fence(PtxRun&) { current->fenced = ++proxy_fences; }
+
 EMULATOR_OWN Phases& named_barrier(const PtxRun& run) {
   const uint32_t number = run.word(0);
   const int count = run.now->word_count > 1 ? static_cast<int>(run.word(1)) : thread_count;

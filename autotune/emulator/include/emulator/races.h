@@ -26,7 +26,8 @@ struct Cell {
   bool atomic;
   uint16_t away_reader;  // a reader of another block of the cluster
   uint32_t away_epoch, away_time, away_site;
-  Flight flight;  // the last that accessed it
+  uint32_t unfenced;  // fences of proxies until the last write, which is of the generic proxy; else none
+  Flight flight;      // the last that accessed it
 };
 
 EMULATOR_STATE Cell* cells = nullptr;  // of the block that runs
@@ -35,6 +36,7 @@ EMULATOR_STATE int granule_shift = 2;  // four bytes until something smaller is 
 EMULATOR_STATE uint32_t epoch = 1, last_epoch = 1;  // of the block that runs; no two have one
 EMULATOR_STATE uint32_t cluster_epoch = 1, launch_epoch = 1;  // the first of each
 EMULATOR_STATE bool fenced = false;
+EMULATOR_STATE uint32_t proxy_fences;  // of all threads of a cluster
 constexpr size_t most_watched_bytes = 8 << 20;
 constexpr uint16_t another_block = 0xFFFF;
 constexpr int most_warps = most_blocks * most_threads / 32;
@@ -105,7 +107,7 @@ EMULATOR_OWN void report_race(uintptr_t address, bool other_wrote, uint16_t othe
                                              uint32_t site) {
   char place[200];
   name_place(address, place, sizeof place);
-  const bool reads = flight.engine == Engine::product || flight.engine == Engine::store;
+  const bool reads = is_read_by(flight.engine);
   fail(EMULATOR_THREAD " %s %s at {site:%u}, while the %s at {site:%u} that %s it has not been waited for",
        EMULATOR_WHERE(current), access == Access::read ? "reads" : "writes", place, site,
        name_of(flight.engine), flight.site, reads ? "reads" : "writes");
@@ -114,8 +116,22 @@ EMULATOR_OWN void report_race(uintptr_t address, bool other_wrote, uint16_t othe
 // Tells whether an access has to wait for what the hardware does with that memory.
 EMULATOR_QUICK bool too_early(const Flight& flight, Access access) {
   if (__builtin_expect(flight.engine == Engine::none, 1)) return false;
-  const bool reads = flight.engine == Engine::product || flight.engine == Engine::store;
-  return !(reads && access == Access::read) && in_flight(flight);
+  return !(is_read_by(flight.engine) && access == Access::read) && in_flight(flight);
+}
+
+// Products and stores read shared memory by the async proxy. What threads and their copies (cp.async)
+// write by the generic one is visible to them only after a fence (PTX ISA, "Async proxy" and
+// "wgmma.mma_async"), in the thread that wrote or in the one that has it read. There may be others in
+// between: these checks do not know.
+EMULATOR_OWN void check_fenced(const Cell& cell, uintptr_t address, Engine engine, uint32_t site) {
+  if (!cell.unfenced || cell.write_epoch < cluster_epoch) return;
+  if (threads[cell.writer].fenced >= cell.unfenced || current->fenced >= cell.unfenced) return;
+  char place[200];
+  name_place(address, place, sizeof place);
+  const uint3& at = threads[cell.writer].index;
+  fail(EMULATOR_THREAD " issues a %s at {site:%u} that reads %s, where thread (%u,%u,%u) wrote at "
+       "{site:%u}, with no fence.proxy.async between",
+       EMULATOR_WHERE(current), name_of(engine), site, place, at.x, at.y, at.z, cell.write_site);
 }
 
 EMULATOR_OWN void settle_pending() {
@@ -238,10 +254,13 @@ EMULATOR_QUICK void note_cells(Cell* first, size_t count, uintptr_t address, uin
   for (size_t i = 0; i < count; ++i) {
     if (too_early(first[i].flight, access)) report_flight(address, first[i].flight, access, site);
     if (flight.engine != Engine::none) memcpy(&first[i].flight, &flight, sizeof flight);
-    if (access == Access::read)
+    if (access == Access::read) {
       note_read(first[i], address, own, site, global, away);
-    else
+      if (is_read_by(flight.engine)) check_fenced(first[i], address, flight.engine, site);
+    } else {
       note_write(first[i], address, bytes, own, site, access == Access::atomic, global);
+      first[i].unfenced = flight.engine == Engine::load ? 0 : proxy_fences + 1;
+    }
   }
 }
 

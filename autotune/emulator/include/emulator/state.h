@@ -59,6 +59,7 @@ struct Thread {
   int copy_count;
   Copy* copies;
   Groups products, stores;  // wgmma, and copies of boxes to global memory
+  uint32_t fenced;          // at its last fence of proxies, see races.h
   Sums* sums;               // of products that it has not waited for, see ptx_matrix.h
   bool arrived;             // at the barrier of the cluster, in `cluster_phase`, and has not waited
   uint32_t cluster_phase;
