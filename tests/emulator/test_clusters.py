@@ -144,6 +144,31 @@ def test_a_barrier_or_rank_that_a_cluster_does_not_have_is_an_error(before, mess
         run(BEFORE=before)
 
 
+ARRIVE = 'asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");'
+WAIT = 'asm volatile("barrier.cluster.wait.aligned;" ::: "memory");'
+
+
+@pytest.mark.parametrize("order", [0, 1, 5])
+@pytest.mark.parametrize(
+    ("before", "message"),
+    [
+        (f"if (t % 32 < 16) {ARRIVE}\n {WAIT}", r"(?s)(?=.*arrive.* line 13\b).*wait.* line 14\b"),
+        (f"if (t % 32 < 16) {ARRIVE}\n else {ARRIVE}\n {WAIT}", r"(?s)(?=.*line 13\b).*line 14\b"),
+        (f"if (t >= 32) {ARRIVE}\n {WAIT}", "of its cluster in entry.cu:14 without an arrival"),
+    ],
+    ids=["half-a-warp", "of-each-half-another", "one-warp"],
+)
+def test_an_aligned_arrival_that_a_condition_guards_is_an_error(before, message, order):
+    with pytest.raises(DeviceError, match=message):
+        run(order, text=SUMS.replace("BEFORE;", before))
+
+
+def test_all_warps_arrive_by_the_same_or_by_other_instructions():
+    before = f"if (t < 32) {ARRIVE}\n else {ARRIVE}\n {WAIT}"
+    text = SUMS.replace("BEFORE;", before)
+    np.testing.assert_array_equal(run(text=text), expected())
+
+
 def test_a_block_that_does_not_arrive_is_named_with_what_it_waits_for():
     before = "if (blockIdx.x == 2 && t == 0) __syncthreads(); else cluster.sync()"
     with pytest.raises(DeviceError) as error:

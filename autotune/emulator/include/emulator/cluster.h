@@ -31,9 +31,9 @@ EMULATOR_OWN void leave_cluster(const Thread& t) {
   try_end_cluster_phase();
 }
 
-// Arrives at the barrier of the cluster with all lanes of the warp (barrier.cluster.arrive.aligned).
-EMULATOR_OWN void cluster_arrive(Line line = Line::caller()) {
-  together("barrier.cluster.arrive", matrix_barrier, 0xffffffffu, 0, 0, 32, line.number);
+// Arrives at the barrier of the cluster with all lanes of the warp.
+EMULATOR_OWN void cluster_arrive(Line line = Line::caller(), const char* what = "barrier.cluster.arrive") {
+  together(what, matrix_barrier, 0xffffffffu, 0, 0, 32, line.number);
   Thread& t = *current;
   if (t.arrived)
     fail(EMULATOR_THREAD " arrives twice at the barrier of its cluster in %s:%d; a wait is missing",
@@ -44,8 +44,8 @@ EMULATOR_OWN void cluster_arrive(Line line = Line::caller()) {
   try_end_cluster_phase();
 }
 
-EMULATOR_OWN void cluster_wait(Line line = Line::caller()) {
-  together("barrier.cluster.wait", matrix_barrier, 0xffffffffu, 0, 0, 32, line.number);
+EMULATOR_OWN void cluster_wait(Line line = Line::caller(), const char* what = "barrier.cluster.wait") {
+  together(what, matrix_barrier, 0xffffffffu, 0, 0, 32, line.number);
   Thread& t = *current;
   if (!t.arrived)
     fail(EMULATOR_THREAD " waits at the barrier of its cluster in %s:%d without an arrival",

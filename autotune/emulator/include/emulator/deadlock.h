@@ -32,9 +32,7 @@ EMULATOR_OWN void report_divergence() {
     bool wanted = waiting->state == State::at_barrier
                       ? (t.state != State::at_barrier && t.state != State::done) ||
                             t.line != waiting->line
-                      : (waiting->mask >> (i - first) & 1) &&
-                            (t.state != State::at_warp || t.mask != waiting->mask ||
-                             t.operation != waiting->operation);
+                      : (waiting->mask >> (i - first) & 1) && !waits_with(t, *waiting);
     if (wanted) other = &t;
   }
   char here[160], there[160] = "nobody";

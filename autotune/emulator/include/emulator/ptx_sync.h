@@ -46,8 +46,8 @@ EMULATOR_OWN void ptx_bar_sync(PtxRun& run) {
   emulator_switch(&t.stack_pointer, scheduler_stack);
 }
 
-EMULATOR_OWN void ptx_cluster_arrive(PtxRun& run) { cluster_arrive(run.line); }
-EMULATOR_OWN void ptx_cluster_wait(PtxRun& run) { cluster_wait(run.line); }
+EMULATOR_OWN void ptx_cluster_arrive(PtxRun& run) { cluster_arrive(run.line, run.now->name); }
+EMULATOR_OWN void ptx_cluster_wait(PtxRun& run) { cluster_wait(run.line, run.now->name); }
 
 EMULATOR_OWN void ptx_elect(PtxRun& run) {
   const uint64_t lanes = together("elect.sync", ballot, run.word(2), 1, 0, 32, run.line.number);
@@ -62,7 +62,7 @@ EMULATOR_OWN void ptx_setmaxnreg(PtxRun& run) {
     fail(EMULATOR_THREAD " asks for %u registers " EMULATOR_PTX_AT
          "; expected 24 to 256, a multiple of 8",
          EMULATOR_WHERE(current), count, EMULATOR_PTX_LINE(run));
-  together("setmaxnreg", matrix_barrier, 0xffffffffu, 0, 0, 32, run.line.number);
+  together(run.now->name, matrix_barrier, 0xffffffffu, 0, 0, 32, run.line.number);
 }
 
 EMULATOR_OWN void ptx_mbarrier_init(PtxRun& run) {

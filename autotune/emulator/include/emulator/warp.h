@@ -76,6 +76,14 @@ EMULATOR_OWN void perform(Thread* warp, int operation, uint32_t lanes) {
   if (operation == warp_barrier) ++warp_epochs[(warp - threads) / 32];
 }
 
+// Tells whether a lane waits in what another waits in. Of an instruction that is `.aligned` all lanes
+// have to perform the same one (PTX ISA), not just one of the same name.
+EMULATOR_QUICK bool waits_with(const Thread& other, const Thread& t) {
+  if (other.state != State::at_warp || other.operation != t.operation || other.mask != t.mask) return false;
+  if (t.operation != matrix_barrier || (other.what == t.what && other.line == t.line)) return true;
+  return !strcmp(other.what, t.what) && (other.line == t.line || !strstr(t.what, ".aligned"));
+}
+
 // Performs the function that `lane` waits in if every lane of its mask has arrived or exited.
 EMULATOR_OWN bool try_perform(int warp_index, int lane) {
   Thread* warp = threads + warp_index * 32;
@@ -84,9 +92,7 @@ EMULATOR_OWN bool try_perform(int warp_index, int lane) {
   if (needed & ~lanes_waiting[warp_index]) return false;
   for (int i = 0; i < 32; ++i) {
     if (!(needed >> i & 1)) continue;
-    const Thread& other = warp[i];
-    if (other.state != State::at_warp || other.operation != t.operation || other.mask != t.mask)
-      return false;
+    if (!waits_with(warp[i], t)) return false;
   }
   perform(warp, t.operation, needed);
   return true;
