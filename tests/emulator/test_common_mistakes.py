@@ -147,6 +147,15 @@ MISTAKES = {
         r"writes byte \d+ of dynamic shared memory .* the launch has 256 bytes",
     ),
     "blocks-that-add-without-atomics": ("b[0] = b[0] + a[i];  // @", "race on argument 'b'"),
+    "last-block-without-a-fence": (
+        """__shared__ bool last;
+        __device__ static unsigned arrived;
+        b[i] = a[i]; __syncthreads();
+        if (t == 0) last = atomicAdd(&arrived, 1) % 2 == 1;
+        __syncthreads();
+        if (last) b[i] += b[127 - i];  // @""",
+        "race on argument 'b' .* with no atomic operation and __threadfence between",
+    ),
     "column-in-place-of-a-row": (
         """__shared__ float s[8][9];
         s[t % 8][t / 8] = a[i];
@@ -242,6 +251,8 @@ RIGHT = {
         if (t == 0) reinterpret_cast<Old*>(raw)->count = 1;
         __syncthreads();
         b[i] = (t < 63 ? reinterpret_cast<Old*>(raw)->items[t] : a[i]) + raw[0];""",
+    "counter-that-blocks-look-at-and-the-last-sets": """if (i) b[i] = a[i] + 1;
+        if (t == 0 && b[0] < 1 && atomicAdd((int*)b, 1) == 1) b[0] = 1;""",
     "last-block-by-a-counter": """__shared__ bool last;
         __device__ static unsigned arrived;
         b[i] = a[i] + 1; __threadfence(); __syncthreads();

@@ -76,7 +76,6 @@ EMULATOR_OWN void check_at(uintptr_t address, uint32_t bytes, Access access, uin
            "not aligned",
            EMULATOR_WHERE(current), bytes, range.name, site,
            static_cast<unsigned long>(address - range.begin));
-    if (access == Access::atomic) fenced = true;
     if (range.cells) {
       size_t offset = address - range.begin;
       size_t first = offset / range.item_bytes, last = (offset + bytes - 1) / range.item_bytes;

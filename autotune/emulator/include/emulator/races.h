@@ -13,7 +13,8 @@ namespace emulator {
 // within a warp with a __syncwarp (warp epoch), or if the later one's warp waited for an mbarrier or
 // the cluster after the other's arrived there after it (time). Accesses of two blocks of a cluster
 // are ordered by the latter alone. Those of blocks that are not of one are unordered, unless the
-// kernel uses fences or atomics: these checks do not know what it orders by them.
+// kernel uses fences: these checks do not know what it orders by them. Atomic operations without
+// fences, which are relaxed, order no other accesses (PTX ISA, "Memory Consistency Model").
 struct Cell {
   uint32_t write_epoch, read_epoch;
   uint32_t write_site, read_site;
@@ -98,9 +99,10 @@ EMULATOR_OWN void report_race(uintptr_t address, bool other_wrote, uint16_t othe
                its.index.x, its.index.y, its.index.z);
   }
   fail("race on %s: %s %s it at {site:%u} and " EMULATOR_THREAD
-       " %s it at {site:%u}, with no barrier between",
+       " %s it at {site:%u}, with no %s between",
        place, who, other_wrote ? "wrote" : "read", other_site, EMULATOR_WHERE(current),
-       wrote ? "wrote" : "read", site);
+       wrote ? "wrote" : "read", site,
+       other == another_block ? "atomic operation and __threadfence" : "barrier");
 }
 
 [[noreturn]] EMULATOR_OWN void report_flight(uintptr_t address, const Flight& flight, Access access,
@@ -184,14 +186,14 @@ EMULATOR_QUICK bool recent(uint32_t at, uint16_t other, uint16_t own, bool globa
 EMULATOR_OWN void suspect_write(const Cell& cell, uintptr_t address, uint32_t bytes, uint16_t own,
                                 uint32_t site, bool atomic, bool global) {
   bool clash = !pending.set && !(atomic && cell.atomic);  // with the last write
-  if (clash && foreign(cell.write_epoch, global)) {
+  if (clash && !cell.atomic && foreign(cell.write_epoch, global)) {
     suspect(address, bytes, true, another_block, cell.write_site, site);
   } else if (clash && recent(cell.write_epoch, cell.writer, own, global) &&
              unordered(cell.writer, cell.write_warp_epoch, cell.write_time, own)) {
     suspect(address, bytes, true, cell.writer, cell.write_site, site);
   } else if (pending.set) {
     // One suspected race at a time is enough: it stops the kernel, or was none.
-  } else if (foreign(cell.read_epoch, global)) {
+  } else if (!atomic && !cell.atomic && foreign(cell.read_epoch, global)) {
     suspect(address, bytes, false, another_block, cell.read_site, site);
   } else if (block_count > 1 && recent(cell.away_epoch, cell.away_reader, own, global) &&
              unordered(cell.away_reader, 0xFFFF, cell.away_time, own)) {
@@ -224,7 +226,7 @@ EMULATOR_QUICK void note_write(Cell& cell, uintptr_t address, uint32_t bytes, ui
 
 EMULATOR_QUICK void note_read(Cell& cell, uintptr_t address, uint16_t own, uint32_t site, bool global,
                               bool away) {
-  if (foreign(cell.write_epoch, global))
+  if (!cell.atomic && foreign(cell.write_epoch, global))
     report_race(address, true, another_block, cell.write_site, false, site);
   if (recent(cell.write_epoch, cell.writer, own, global) &&
       unordered(cell.writer, cell.write_warp_epoch, cell.write_time, own))
