@@ -293,8 +293,8 @@ def compile_emulated(
     """Compile CUDA kernels into one shared library that runs them on the CPU; return its path.
 
     For use without the runtime, as tests do; see `emulated` and `emulated_together`. ``optimized``
-    code takes four times as long to compile, and runs three times faster: it pays for kernels of
-    more than some ten million operations.
+    code takes twice as long to compile, and runs two to four times faster: it pays for kernels
+    of more than some three million operations.
 
     Raises:
         CompileError: there is no compiler, or it refused the text, or took too long.

@@ -34,7 +34,7 @@ OBJECT = "emulator.o"
 # of lines in DWARF 5 is of the wrong file where the functions of a kernel come first.
 _APART = ("-DEMULATOR_APART", "-fno-exceptions", "-gdwarf-4")
 _LINKED = ("-DEMULATOR_LINKED", "-fno-exceptions", "-gdwarf-4")
-# It costs as much to make as three kernels gain.
+# It costs as much to make as four kernels gain.
 _WITHOUT = 2
 # Kernels that are compiled before it is tried again in a process where it could not be made.
 _NEVER = 1 << 60

@@ -236,7 +236,7 @@ def test_products_read_their_operands_where_boxes_put_them(name, tmp_path, monke
     kernel, arrays = source.kernel("cuda"), arrays_of(source)
     # Checks take as long as all else.
     library = compile_emulated(
-        kernel, tmp_path / "kernel.so", arch="sm_90", checked=False, optimized=shape.flop > 1e7
+        kernel, tmp_path / "kernel.so", arch="sm_90", checked=False, optimized=shape.flop > 3e6
     )
     EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
     wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
