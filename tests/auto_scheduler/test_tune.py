@@ -34,9 +34,11 @@ from autotune.measure.evidence import Evidence, Race, RacedCandidate
 from autotune.measure.types import MeasureResult
 from autotune.topi.testing import conv2d_nchw_python
 from tests.auto_scheduler.graphs import matmul
+from tests.auto_scheduler.stated import Nothing, Stated
 
 pytestmark = pytest.mark.usefixtures("quick_searches", "own_workloads")
 
+STATED = {"builder": Nothing(n_parallel=1), "runner": Stated()}
 LAYER = (1, 5, 5, 8, 8, 3, 3, (1, 1), (1, 1))
 
 
@@ -197,7 +199,7 @@ def test_what_options_take_is_checked():
 @pytest.mark.parametrize("never", [None, 0, -1])
 def test_a_search_that_never_stops_early_is_asked_for_as_in_tvm(never, tmp_path):
     task, log = SearchTask(func="matmul", args=(8, 8, 8), target="c"), str(tmp_path / "log.json")
-    options = TuningOptions(3, never, measure_callbacks=[RecordToFile(log)], verbose=0)
+    options = TuningOptions(3, never, measure_callbacks=[RecordToFile(log)], verbose=0, **STATED)
     task.tune(options, SketchPolicy(task, seed=0))
     assert len(list(RecordReader(log))) == 3
 
@@ -222,7 +224,7 @@ def test_parameters_of_a_search_that_nothing_reads_or_that_are_no_numbers_are_na
 
 
 @pytest.mark.parametrize("logs", [True, False])
-def test_an_interrupted_search_says_what_goes_on_with_its_log(means, caplog, tmp_path, logs):
+def test_an_interrupted_search_says_what_goes_on_with_its_log(caplog, tmp_path, logs):
     task = SearchTask(func="matmul", args=(16, 16, 16), target="c")
 
     def interrupt(*_):
@@ -230,7 +232,7 @@ def test_an_interrupted_search_says_what_goes_on_with_its_log(means, caplog, tmp
 
     callbacks = [RecordToFile(str(tmp_path / "log.json"))] * logs + [interrupt]
     with pytest.raises(KeyboardInterrupt):
-        task.tune(TuningOptions(9, verbose=0, measure_callbacks=callbacks, **means))
+        task.tune(TuningOptions(9, verbose=0, measure_callbacks=callbacks, **STATED))
     told = "continue it with PreloadMeasuredStates, or load_log_file" in caplog.text
     assert told == logs
 

@@ -20,6 +20,9 @@ from autotune.auto_scheduler.measuring.verbose import part_heading, result_text
 from autotune.errors import AutotuneError
 from autotune.measure import MeasureErrorNo, MeasureResult
 from tests.auto_scheduler.graphs import matmul
+from tests.auto_scheduler.stated import Nothing, Stated
+
+STATED = {"builder": Nothing(n_parallel=1), "runner": Stated()}
 
 
 def small_task():
@@ -29,7 +32,7 @@ def small_task():
 def test_rounds_go_on_with_what_they_learned(tmp_path, capsys):
     task, log = small_task(), tmp_path / "log.json"
     policy = SketchPolicy(task, XGBModel(), seed=0)
-    with ProgramMeasurer(callbacks=[RecordToFile(str(log))]) as measurer:
+    with ProgramMeasurer(**STATED, callbacks=[RecordToFile(str(log))]) as measurer:
         first = policy.continue_search_one_round(3, measurer)
         second = policy.continue_search_one_round(3, measurer)
     inputs = [*first[0], *second[0]]
@@ -55,7 +58,7 @@ def test_a_policy_that_has_nothing_left_says_so(capsys):
 
 def test_a_measurer_forgets_what_it_counted():
     task = small_task()
-    with ProgramMeasurer(verbose=0) as measurer:
+    with ProgramMeasurer(**STATED, verbose=0) as measurer:
         SketchPolicy(task, RandomModel(), seed=0, verbose=0).continue_search_one_round(1, measurer)
         assert (measurer.ct, measurer.best_ct[task.workload_key]) == (1, 1)
         measurer.reset()
@@ -74,7 +77,7 @@ def test_a_wrong_argument_of_a_measurer_is_named(wrong):
 def test_verbose_2_shows_each_trial_with_its_loops(capsys):
     task = small_task()
     policy = SketchPolicy(task, RandomModel(), seed=0)
-    task.tune(TuningOptions(2, verbose=2), policy)
+    task.tune(TuningOptions(2, verbose=2, **STATED), policy)
     shown = capsys.readouterr().out
     head = r"=" * 50 + r"\nNo: 1\tGFLOPS: [\d.]+ / [\d.]+\tresults: MeasureResult\(cost:\["
     assert re.search(head, shown)

@@ -25,6 +25,7 @@ from autotune.auto_scheduler.task_scheduler.allocation import Gradient, RoundRob
 from autotune.auto_scheduler.task_scheduler.progress import TaskProgress
 from autotune.errors import AutotuneError, RecordError
 from autotune.measure import MeasureInput, MeasureResult
+from tests.auto_scheduler.stated import Nothing, Stated
 
 pytestmark = pytest.mark.usefixtures("quick_searches", "own_workloads")
 
@@ -43,12 +44,20 @@ def options(trials, *callbacks, per_round=3, **more):
     return TuningOptions(
         num_measure_trials=trials,
         num_measures_per_round=per_round,
-        builder=LocalBuilder(n_parallel=1),
-        runner=LocalRunner(number=1, repeat=1, timeout=60),
+        builder=Nothing(n_parallel=1),
+        runner=Stated(),
         measure_callbacks=callbacks,
         verbose=0,
         **more,
     )
+
+
+def measured(trials, *callbacks, per_round):
+    """Options by which states are built and run."""
+    option = options(trials, *callbacks, per_round=per_round)
+    local = {"builder": LocalBuilder(n_parallel=1)}
+    local["runner"] = LocalRunner(number=1, repeat=1, timeout=60)
+    return TuningOptions(**{**vars(option), **local})
 
 
 class Watch(TaskSchedulerCallback):
@@ -172,7 +181,7 @@ def test_an_interrupt_leaves_a_complete_log_and_nothing_under_way(tmp_path):
 
     scheduler = TaskScheduler(tasks, callbacks=[Interrupt()])
     with pytest.raises(KeyboardInterrupt):
-        scheduler.tune(options(40, RecordToFile(log), per_round=2))
+        scheduler.tune(measured(40, RecordToFile(log), per_round=2))
     rows = rows_by_task(log)
     assert sum(rows.values()) >= scheduler.ct >= 4
     assert all(result.error_no == 0 for _, result in RecordReader(log))
@@ -186,7 +195,7 @@ def test_the_best_of_each_task_are_raced_and_the_log_says_so(tmp_path, monkeypat
         "autotune.tuner.loop.finalists.CLOSE", 1e9
     )  # on a busy host nothing is close
     log = tmp_path / "net.json"
-    TaskScheduler(products(16), callbacks=[]).tune(options(8, RecordToFile(log), per_round=4))
+    TaskScheduler(products(16), callbacks=[]).tune(measured(8, RecordToFile(log), per_round=4))
     assert "# race " in log.read_text("utf-8")
 
 
