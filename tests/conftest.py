@@ -71,6 +71,15 @@ def own_devices(tmp_path_factory):
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def quick_starts(own_cache):
+    """Fork processes that build and run from one that has imported what they need."""
+    from tests.prestarted import forked_workers
+
+    with pytest.MonkeyPatch.context() as patch, forked_workers(patch):
+        yield
+
+
 @pytest.fixture(autouse=True)
 def short_races(monkeypatch):
     """Race in two processes on a CPU, not in up to twelve, but where races are the claim."""
