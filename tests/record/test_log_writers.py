@@ -2,12 +2,8 @@
 
 import fcntl
 import os
-import signal
-import subprocess
-import sys
 import tempfile
 import time
-from pathlib import Path
 
 import pytest
 
@@ -27,15 +23,19 @@ from autotune.record import (
     split_workload,
 )
 from autotune.tuner.callback import log_to_file
+from tests.forked import Script, forkserver_with
 from tests.record.records import TVM_ROW, failed, good, make_config, make_input
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forkserver():
+    with forkserver_with(["autotune.record", "tests.record.records"]):
+        yield
 
 
 def load(path):
     """Read all records of a log."""
     return list(load_from_file(path))
-
-
-ROOT = Path(__file__).parent.parent.parent
 
 
 def test_a_writer_makes_folders_and_appends(tmp_path):
@@ -70,17 +70,10 @@ for i in range(int(sys.argv[3])):
 """
 
 
-def start_writer(log, who, rows):
-    return subprocess.Popen(
-        [sys.executable, "-c", WRITE, str(log), str(who), str(rows)],
-        cwd=ROOT, stdout=subprocess.PIPE,
-    )  # fmt: skip
-
-
 def test_many_processes_share_a_log_without_tearing_a_row(tmp_path):
     log, rows = tmp_path / "shared.log", 250
-    writers = [start_writer(log, who, rows) for who in range(4)]
-    assert [writer.wait() for writer in writers] == [0] * 4
+    writers = [Script(WRITE, log, who, rows) for who in range(4)]
+    assert [writer.wait(60) for writer in writers] == [0] * 4
     for writer in writers:
         writer.stdout.close()
     reader = LogReader(log.read_text().splitlines(keepends=True), "shared", quiet=True)
@@ -108,11 +101,7 @@ for i in range(int(sys.argv[3])):
 @pytest.mark.parametrize("code", [WRITE, PLAIN], ids=["LogWriter", "another program"])
 def test_compacting_while_others_append_loses_no_row(tmp_path, code):
     log, rows = tmp_path / "shared.log", 100
-    argv = [sys.executable, "-c", code, str(log)]
-    writers = [
-        subprocess.Popen([*argv, str(who), str(rows)], cwd=ROOT, stdout=subprocess.PIPE)
-        for who in range(3)
-    ]
+    writers = [Script(code, log, who, rows) for who in range(3)]
     for writer in writers:
         writer.stdout.readline()
     while any(writer.poll() is None for writer in writers):
@@ -120,7 +109,7 @@ def test_compacting_while_others_append_loses_no_row(tmp_path, code):
         time.sleep(0.02)
     for writer in writers:
         writer.stdout.close()
-        assert writer.returncode == 0
+        assert writer.poll() == 0
     compact(log)
     seen = [(inp.config["who"].val, inp.config.index) for inp, _ in load_from_file(log)]
     assert len(seen) == len(set(seen)) == 3 * rows
@@ -181,12 +170,10 @@ def test_a_writer_killed_at_any_moment_loses_at_most_the_row_in_hand(tmp_path):
     log = tmp_path / "killed.log"
     written = 0
     for delay_s in (0.0, 0.005, 0.02):
-        writer = start_writer(log, 0, 10**6)
-        writer.stdout.readline()
-        time.sleep(delay_s)
-        writer.send_signal(signal.SIGKILL)
-        writer.wait()
-        writer.stdout.close()
+        with Script(WRITE, log, 0, 10**6) as writer:
+            writer.stdout.readline()
+            time.sleep(delay_s)
+            writer.kill()
         reader = LogReader(log.read_text().splitlines(keepends=True), "killed", quiet=True)
         indices = [inp.config.index for inp, _ in reader]
         assert len(reader.problems) <= 3
@@ -263,9 +250,10 @@ def indices(path):
 @pytest.mark.parametrize(("room", "kept"), [(30, 2), (0, 2), (-1, 2), (-2, 3)])
 def test_a_row_that_is_in_the_log_is_not_written_again(tmp_path, rescue_folder, room, kept):
     log = tmp_path / "x.log"
-    argv = [sys.executable, "-c", FILL, str(log), str(rescue_folder), str(room)]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert f"{kept} rows kept in" in done.stdout
+    with Script(FILL, log, rescue_folder, room) as filler:
+        said = filler.stdout.read()
+    assert filler.poll() == 0
+    assert f"{kept} rows kept in" in said
     if room < 0:  # the program ended before there was room; its user follows the advice
         (rescued,) = rescue_folder.iterdir()
         with log.open("a") as file:
