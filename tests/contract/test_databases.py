@@ -1,11 +1,8 @@
 """What every database of trials does."""
 
 import json
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 import sqlalchemy
@@ -24,10 +21,17 @@ from autotune.record import (
     open_database,
 )
 from tests.contract import postgresql
+from tests.forked import Script, forkserver_with
 from tests.record.records import failed, good, make_config, make_input
 
 KINDS = ["memory", "log", "folder", "sqlite", "postgresql"]
 SHARED = KINDS[1:]
+
+
+@pytest.fixture(scope="module")
+def forkserver():
+    with forkserver_with(["autotune.record", "tests.record.records", "sqlalchemy"]):
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -216,11 +220,10 @@ with open_database(place) as db:
 
 
 @pytest.mark.parametrize("where", SHARED, indirect=True)
-def test_a_database_is_shared_by_processes_that_open_it_at_once(where):
-    root = Path(__file__).parent.parent.parent
-    run = [sys.executable, "-c", WRITER, where]
-    writers = [subprocess.Popen([*run, str(who)], cwd=root) for who in range(2)]
-    assert [writer.wait(timeout=120) for writer in writers] == [0, 0]
+def test_a_database_is_shared_by_processes_that_open_it_at_once(where, forkserver):
+    with Script(WRITER, where, 0) as first, Script(WRITER, where, 1) as second:
+        pass
+    assert [first.poll(), second.poll()] == [0, 0]
     with open_database(where) as db:
         assert len(db.load(trial(0), get_all=True)) == 20
         assert [len(db.load(trial(1 + who), get_all=True)) for who in range(2)] == [10, 10]
