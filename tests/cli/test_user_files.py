@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import autotune
+from tests.forked import Script, forkserver_with
 
 ROOT = Path(__file__).parents[2]
 # A console script has the folder of the interpreter on its path, not the one it is called in.
@@ -44,6 +45,31 @@ def run(*command, cwd):
         [sys.executable, *map(str, command)],
         cwd=cwd, env=environment, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
+
+
+# What `python -m autotune` does, once its interpreter has started.
+AS_MODULE = """
+import os, runpy, sys
+os.chdir(sys.argv[1])
+sys.path.insert(0, sys.argv[1])
+os.dup2(1, 2)
+sys.stderr = sys.stdout
+sys.argv = ["autotune", *sys.argv[2:]]
+runpy.run_module("autotune", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def command(project):
+    """Runs the command in the folder; returns its status and all that it printed."""
+
+    def run_command(*arguments):
+        with Script(AS_MODULE, project, *arguments) as process:
+            printed = process.stdout.read()
+        return process.poll(), printed
+
+    with forkserver_with(["autotune.cli.main"]):
+        yield run_command
 
 
 @pytest.fixture(scope="module")
@@ -93,23 +119,23 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_a_file_that_cannot_be_imported_is_one_message(project, what):
+def test_a_file_that_cannot_be_imported_is_one_message(command, project, what):
     text, message = BROKEN[what]
     (project / "broken.py").write_text(text)
-    done = run("-m", "autotune", "verify", "broken.py", "double.log", cwd=project)
-    assert done.returncode == 1
-    assert "Error: broken.py: " in done.stderr
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
+    status, printed = command("verify", "broken.py", "double.log")
+    assert status == 1
+    assert "Error: broken.py: " in printed
+    assert message in printed
+    assert "Traceback" not in printed
 
 
-@pytest.mark.parametrize("command", [["verify"], ["lock", "write"], ["log", "best"]])
+@pytest.mark.parametrize("words", [["verify"], ["lock", "write"], ["log", "best"]])
 def test_a_template_that_is_not_found_is_one_line_that_says_where_templates_come_from(
-    project, command
+    command, words
 ):
-    done = run("-m", "autotune", *command, "double.log", cwd=project)
-    said = [line for line in (done.stdout + done.stderr).splitlines() if "no template" in line]
-    assert len(said) == 1, done.stderr
+    _, printed = command(*words, "double.log")
+    said = [line for line in printed.splitlines() if "no template" in line]
+    assert len(said) == 1, printed
     assert (
         "no template is registered for task 'user_files.double'; import the module that defines "
         "it (a command takes its FILE.py, or --module NAME)"
