@@ -83,6 +83,14 @@ def spread(x, w, steps, before, after, holes, more, groups):
     return out[(slice(None), slice(None), *cut)]
 
 
+def every(step, variants, *factors):
+    """Return every second or third of the variants, beginning with another for other factors.
+
+    So each variant is compiled with each value of a factor, but not with each combination.
+    """
+    return [each for n, each in enumerate(variants) if (n + sum(factors)) % step == 0]
+
+
 def axes_moved(array, layout, wanted):
     return array.transpose([layout.index(letter) for letter in wanted])
 
@@ -96,15 +104,14 @@ def test_convolutions_are_those_of_plain_loops_in_any_layout(dims, groups):
     moves = ([2, 1, 1][:dims], [1] * dims, [0] * dims, [1, 2, 1][:dims])
     want = convolved(x, w, *moves, groups)
     pairs, expected = [], []
-    for n, (images, filters) in enumerate(
-        [
-            ("NC" + space, "OI" + space),
-            ("NC" + space, space + "IO"),
-            (f"N{space}C", space + "IO"),
-            (f"N{space}C", space + "OI"),
-            (f"N{space}C", f"O{space}I"),
-        ]
-    ):
+    layouts = [
+        ("NC" + space, "OI" + space),
+        ("NC" + space, space + "IO"),
+        (f"N{space}C", space + "IO"),
+        (f"N{space}C", space + "OI"),
+        (f"N{space}C", f"O{space}I"),
+    ]
+    for n, (images, filters) in enumerate(every(3, layouts, dims, {1: 0, 2: 1, 4: 2}[groups])):
         data, weight = axes_moved(x, "NC" + space, images), axes_moved(w, "OI" + space, filters)
         a, b = variable(f"x{n}", data), variable(f"w{n}", weight)
         steps, before, after, holes = moves
@@ -144,12 +151,13 @@ def test_transposed_convolutions_add_each_element_to_its_window(dims, groups):
     space, conv = SPACE[dims], getattr(relay.nn, f"conv{dims}d_transpose")
     a, b = variable("x", x), variable("w", w)
     pairs, expected = [], []
-    for steps, before, after, holes, more in (
+    variants = [
         ([2] * dims, [0] * dims, [0] * dims, [1] * dims, [1] * dims),
         ([2, 1, 2][:dims], [1] + [0] * (dims - 1), [0] * dims, [1] * dims, [0] * dims),
         ([1, 2, 1][:dims], [0] * dims, [1] + [0] * (dims - 1), [2, 1, 1][:dims], [0] * dims),
         ([1] * dims, [0] * dims, [0] * dims, [1] * dims, [1] + [0] * (dims - 1)),
-    ):
+    ]
+    for steps, before, after, holes, more in every(2, variants, dims, groups):
         call = conv(
             a, b, steps, (*before, *after), holes, 3 * groups, KERNEL[dims], groups,
             output_padding=more,
@@ -224,18 +232,19 @@ def test_pools_are_those_of_plain_loops_in_both_layouts(dims, kind):
     a, b = variable("x", x), variable("y", last)
     size, steps = [2, 3, 2][:dims], [2, 2, 1][:dims]
     pairs, expected = [], []
-    for before, after, holes, ceil, counts in (
+    variants = [
         ([0] * dims, [0] * dims, [1] * dims, False, False),
         ([1] * dims, [0] * dims, [1] * dims, True, False),
         ([1] * dims, [1] * dims, [1, 2, 1][:dims], False, kind == "avg"),
-    ):
+    ]
+    for n, (before, after, holes, ceil, counts) in enumerate(variants):
         more = {"count_include_pad": counts} if kind == "avg" else {}
         rest = (size, steps, holes, (*before, *after))
         want = pooled(x, kind, size, steps, before, after, holes, ceil, counts)
         first = pool(a, *rest, ceil_mode=ceil, **more)
         second = pool(b, *rest, f"N{space}C", "NC" + space, ceil, **more)
-        pairs += [(first, {"x": x}), (second, {"y": last})]
-        expected += [want, want]
+        pairs += every(2, [(first, {"x": x}), (second, {"y": last})], n, dims, kind == "avg")
+        expected.append(want)
     check(expected, *pairs)
 
 
@@ -248,7 +257,7 @@ def test_whole_images_and_parts_of_them_are_pooled(dims, kind):
     whole = getattr(relay.nn, f"global_{kind}_pool{dims}d")
     parts = getattr(relay.nn, f"adaptive_{kind}_pool{dims}d")
     reduce, axes = (np.max if kind == "max" else np.mean), tuple(range(2, dims + 2))
-    every = reduce(x, axes, keepdims=True)
+    one = reduce(x, axes, keepdims=True)
     counts = [4, 3, 4][:dims]
     some = np.zeros((1, 2, *counts), "float32")
     for place in itertools.product(*map(range, counts)):
@@ -258,15 +267,16 @@ def test_whole_images_and_parts_of_them_are_pooled(dims, kind):
         ]
         some[(slice(None), slice(None), *place)] = reduce(x[(slice(None), slice(None), *at)], axes)
     images = f"N{space}C", "NC" + space
-    check(
-        [every, every, every, some, some, x],
-        (whole(a), {"x": x}),
-        (whole(b, *images), {"y": last}),
-        (parts(a, 1), {"x": x}),
-        (parts(a, counts), {"x": x}),
-        (parts(b, counts, *images), {"y": last}),
-        (parts(a), {"x": x}),
-    )
+    cases = [
+        (one, (whole(a), {"x": x})),
+        (one, (whole(b, *images), {"y": last})),
+        (one, (parts(a, 1), {"x": x})),
+        (some, (parts(a, counts), {"x": x})),
+        (some, (parts(b, counts, *images), {"y": last})),
+        (x, (parts(a), {"x": x})),
+    ]
+    chosen = every(2, cases, dims, kind == "avg")
+    check([want for want, _ in chosen], *(pair for _, pair in chosen))
 
 
 def test_parts_that_divide_images_are_windows():
