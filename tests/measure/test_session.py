@@ -30,7 +30,7 @@ from autotune.workload import GraphWorkload, ScheduleSteps
 from tests.measure import kernels  # noqa: F401 - registers the templates
 from tests.measure.doubles import PlainBuilder, PlainRunner
 
-KNOBS = 12
+KNOBS = 8
 
 
 @at.template("measure_test.times")
@@ -160,7 +160,7 @@ def test_two_runs_in_turns_on_one_session_find_what_each_finds_alone(session):
         alone.append(seen)
     seen = [[], []]
     tuners = [RandomTuner(task, seed=3) for task in tasks]
-    for trials in (4, 8, KNOBS):
+    for trials in (2, 5, KNOBS):
         for tuner, notes in zip(tuners, seen, strict=True):
             tuner.tune(trials - len(notes), session, callbacks=[_noting(notes)], finalists=0)
     assert seen == alone
@@ -221,9 +221,9 @@ def test_nothing_is_told_of_trials_that_a_closed_pipeline_gave_up(session):
 def test_a_trial_can_be_given_up(session):
     task = times_task(13)
     futures = session.submit(task, candidates(task))
-    given_up = [future.cancel() for future in futures[6:]]
+    given_up = [future.cancel() for future in futures[5:]]
     assert all(given_up)
-    assert all(future.result(timeout=60).ok for future in futures[:6])
+    assert all(future.result(timeout=60).ok for future in futures[:5])
     with pytest.raises(CancelledError):
         futures[-1].result()
 
