@@ -284,8 +284,9 @@ def test_a_folder_of_somebody_else_is_left_alone(log, tmp_path, name):
     assert (tmp_path / "mine" / name).read_text() == '{"name": "mine"}'
 
 
-@pytest.mark.parametrize("name", ["README.md", "src/mine.c", "python/tuned/extra.py"])
-def test_an_export_in_which_somebody_worked_is_left_alone(log, tmp_path, name):
+def test_an_export_that_was_only_built_is_written_anew_and_one_somebody_worked_in_is_left_alone(
+    log, tmp_path
+):
     shipment = gather(load_from_file(log), "tuned")
     out = write_project(shipment, tmp_path / "tuned")
     for made in ("build/CMakeCache.txt", "python/tuned/__pycache__/x.pyc"):
@@ -293,6 +294,12 @@ def test_an_export_in_which_somebody_worked_is_left_alone(log, tmp_path, name):
         (out / made).write_text("")
     write_project(shipment, out)
     assert not (out / "build").exists()
+    for name in ("README.md", "src/mine.c", "python/tuned/extra.py"):
+        changed = shutil.copytree(out, tmp_path / Path(name).stem)
+        refused_where_changed(shipment, changed, name)
+
+
+def refused_where_changed(shipment, out, name):
     with (out / name).open("a") as file:
         file.write("/* mine */")
     with pytest.raises(KernelError, match=f"files were changed or added since: {name}; move"):
