@@ -17,20 +17,26 @@ from autotune.target import Target
 from autotune.tuner import TuneResult
 
 
-@pytest.fixture
-def small(monkeypatch, tmp_path):
-    """A layer that takes microseconds, and few rounds."""
-    monkeypatch.setattr(demo, "LAYER", (1, 7, 7, 32, 16, 3, 3, 1, 1, True, True))
-    monkeypatch.setattr(demo, "_BUDGET_S", 0.1)
-    monkeypatch.setattr(demo, "_SAMPLE_S", 1e-4)
-    monkeypatch.setattr(demo_rivals.importlib.util, "find_spec", lambda name: None)
-    return tmp_path / "demo.log"
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    return tmp_path_factory.mktemp("demo") / "demo.log"
 
 
-def test_the_table_shows_plain_loops_the_default_the_winner_and_a_library(small):
-    done = CliRunner().invoke(
-        main, ["demo", "--target", "llvm", "--trials", "3", "--log", str(small)]
-    )
+@pytest.fixture(scope="module")
+def done(log):
+    """A demonstration with a layer that takes microseconds, and few rounds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo, "LAYER", (1, 7, 7, 32, 16, 3, 3, 1, 1, True, True))
+        patch.setattr(demo, "_BUDGET_S", 0.1)
+        patch.setattr(demo, "_SAMPLE_S", 1e-4)
+        patch.setattr(demo_rivals.importlib.util, "find_spec", lambda name: None)
+        patch.setattr("autotune.measure.final.race._HEATS", 2)
+        return CliRunner().invoke(
+            main, ["demo", "--target", "llvm", "--trials", "3", "--log", str(log)]
+        )
+
+
+def test_the_table_shows_plain_loops_the_default_the_winner_and_a_library(done):
     assert done.exit_code == 0, done.output
     body = done.output[done.output.rindex("against default") :].splitlines()[2:]
     rows = [line for line in body if line.endswith("x")]
@@ -43,16 +49,13 @@ def test_the_table_shows_plain_loops_the_default_the_winner_and_a_library(small)
     assert "largest error of the replayed kernel" in done.output
 
 
-def test_the_end_says_what_was_won_and_its_program_calls_the_tuned_kernel(small):
-    done = CliRunner().invoke(
-        main, ["demo", "--target", "llvm", "--trials", "2", "--log", str(small)]
-    )
+def test_the_end_says_what_was_won_and_its_program_calls_the_tuned_kernel(done, log):
     (won,) = [line for line in done.output.splitlines() if line.startswith("Tuned, the layer")]
     assert "as fast as plain loops" in won
     assert won.endswith("as fast as numpy (unfold + BLAS).")
     body = done.output[done.output.rindex("This program uses it") :]
-    assert f"autotune log best {small} " in body
-    assert f"autotune serve {small} " in body
+    assert f"autotune log best {log} " in body
+    assert f"autotune serve {log} " in body
     lines = re.findall(r"^(?: {4}(?!autotune).*)?\n", body, re.M)
     program = textwrap.dedent("".join(lines))
     ran = subprocess.run(

@@ -183,7 +183,7 @@ def test_plot_draws_a_figure_for_each_workload(logs, tmp_path, suffix):
     assert done.exit_code == 0, done.output
     assert out.stat().st_size > 1000
     assert "gemm (64, 64) on llvm" in done.output
-    run("plot", *logs, "--out", out)
+    run("plot", *logs, "--panel", "trials", "--out", out)
     assert (out.parent / f"x.000.{suffix}").exists()
     assert (out.parent / f"x.002.{suffix}").exists()
 

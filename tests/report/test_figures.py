@@ -80,7 +80,8 @@ def test_what_a_log_does_not_have_is_left_out_or_said(log, tmp_path):
 def test_two_logs_are_two_lines(tuned, log, tmp_path):
     out = tmp_path / "x.svg"
     other = log("b.log", row("gemm", 5e-4, k=1), row("gemm", 2e-4, k=2))
-    done = CliRunner().invoke(main, ["log", "plot", str(tuned), str(other), "--out", str(out)])
+    words = ["log", "plot", str(tuned), str(other), "--panel", "trials", "--out", str(out)]
+    done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
     assert "a.log" in texts(out)
     assert "b.log" in texts(out)
@@ -100,7 +101,9 @@ def test_a_figure_that_cannot_be_written_leaves_nothing_behind(tuned, tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
     try:
-        done = CliRunner().invoke(main, ["log", "plot", str(tuned), "--out", str(out)])
+        done = CliRunner().invoke(
+            main, ["log", "plot", str(tuned), "--panel", "trials", "--out", str(out)]
+        )
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert (done.exit_code, list(out.parent.iterdir())) == (1, [])
