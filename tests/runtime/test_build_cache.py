@@ -1,10 +1,9 @@
 import os
-import subprocess
-import sys
 
 import pytest
 
 from autotune.runtime.compile.build_cache import BuildCache, CacheEntry
+from tests.forked import Script, forkserver_with
 
 
 def key(i):
@@ -115,9 +114,11 @@ for i in range(150):
     assert found is None or found.artifact == key.encode() * 50, "torn entry"
     cache.put(key, CacheEntry(key.encode() * 50))
 """
-    argv = [sys.executable, "-c", program, str(tmp_path / "build")]
-    children = [subprocess.Popen([*argv, str(i)]) for i in range(4)]
-    assert [child.wait(60) for child in children] == [0] * 4
+    with forkserver_with(["autotune.runtime.compile.build_cache"]):
+        children = [Script(program, tmp_path / "build", i) for i in range(4)]
+        assert [child.wait(60) for child in children] == [0] * 4
+    for child in children:
+        child.stdout.close()
     names = [p.name for p in (tmp_path / "build").glob("*/*")]
     assert names
     assert not [name for name in names if name.startswith(".")]
