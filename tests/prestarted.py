@@ -100,7 +100,11 @@ class _Templates:
             if not template.works:
                 return None
             order = {"path": spec[0], "environment": environment, "folder": os.getcwd()}
-            return template.fork(order, [*pipes, output])
+            try:
+                return template.fork(order, [*pipes, output])
+            except (OSError, ValueError):  # a test has ended all children
+                self._all.pop(key).close()
+                return None
 
     def close(self):
         for template in self._all.values():
