@@ -24,7 +24,6 @@ _MOVES: dict[str, tuple[int, ...]] = {
     "diagonal": (0,),
     "diagonal_copy": (0,),
     "diagonal_scatter": (0, 1),
-    "index_copy": (0, 3),
     "index_put": (0, 2),
     "_unsafe_index_put": (0, 2),
     "masked_scatter": (0, 2),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from autotune.graph import Array, Constant, Value, ops
-from autotune.importers.pytorch.call import Call, converts
+from autotune.importers.pytorch.call import Call, Operand, converts
 from autotune.importers.ranks import written_along
 
 
@@ -212,6 +212,28 @@ def written_in_steps(
         call.cast(values, x.dtype), (*x.shape[:axis], len(where), *x.shape[axis + 1 :])
     )
     return call.write_slice(x, wide, axis, int(where[0]), int(steps[0]) if len(steps) else 1)
+
+
+@converts("index_add", "index_copy")
+def written_rows(
+    call: Call, x: Value, dim: int, index: Value, source: Value, alpha: Operand = 1
+) -> Value:
+    """Write rows to places of an axis that are counted from its front, or add them."""
+    adds = "index_add" in call.name
+    axis, rank = dim % max(x.type.ndim, 1), max(x.type.ndim, 1)
+    whole = call.reshape(x, x.shape or (1,))
+    call.within(index, whole.shape[axis])
+    places = call.reshape(index, (index.type.size,))
+    rows = call.reshape(source, (*whole.shape[:axis], index.type.size, *whole.shape[axis + 1 :]))
+    if adds and alpha != 1:
+        rows = call.binary(ops.Multiply, rows, alpha, x.dtype)
+    indices = [*[None] * axis, places]
+    made = None if adds else written_in_steps(call, whole, indices, rows)
+    if made is None:
+        line = (*[1] * axis, index.type.size, *[1] * (rank - axis - 1))
+        how = "add" if adds else "none"
+        made = written_along(whole, call.reshape(places, line), rows, axis, how, call.origin)
+    return call.reshape(made, x.shape)
 
 
 def written(
