@@ -11,6 +11,7 @@ from autotune.errors import GraphError
 from autotune.importers.pytorch import converters
 from autotune.importers.pytorch.call import Converter, converter_of
 from autotune.importers.pytorch.decompositions import decompositions
+from autotune.importers.pytorch.flex import flexible_attention
 from autotune.importers.pytorch.script import module_of_script
 from autotune.utils.check import Check
 from autotune.utils.lazy_torch import torch
@@ -99,7 +100,7 @@ def _taken_apart(program: Any, own: Mapping[str, Converter] | None) -> Any:
     for known in [each for each in table if converter_of(each, own) is not None]:
         del table[known]
     try:
-        with pytorch.no_grad(), warnings.catch_warnings():
+        with pytorch.no_grad(), warnings.catch_warnings(), flexible_attention(program):
             warnings.simplefilter("ignore")
             made = program.run_decompositions(table)
     except Exception as error:  # whatever torch raises
