@@ -51,6 +51,11 @@ class DividedNetwork:
         self._tensors = _given(division)
         self._below_autocast = torch()._C._DisableAutocast
         self._written = written_inputs(division.writes)
+        # What parts do not write themselves: the numbers of the results, and the inputs.
+        self._late = [
+            (i, each.input) for i, each in enumerate(division.writes)
+            if each.input is not None and i not in division.stored
+        ]  # fmt: skip
         self._views = division.views
 
     def __call__(self, inputs: Sequence[Any]) -> tuple[Any, ...] | None:
@@ -67,9 +72,9 @@ class DividedNetwork:
                 )
             except _WrittenError:
                 return None
-            count = len(self._written)
-            write_back(inputs, self._written, self._apart(inputs, results[:count]))
-            found = list(results[count:])
+            late = self._apart(inputs, [results[i] for i, _ in self._late])
+            write_back(inputs, [place for _, place in self._late], late)
+            found = list(results[len(self._written) :])
             for place, (number, view) in self._views.items():
                 found[place] = seen(inputs[number], view)
             return tuple(found)

@@ -30,6 +30,7 @@ from autotune.importers.pytorch.translate import Translation, is_check
 from autotune.importers.pytorch.writes import (
     View,
     Write,
+    inputs_of,
     memory_of,
     views_of_inputs,
     writes_of,
@@ -71,6 +72,7 @@ class Division:
         left: calls that torch runs, and why.
         tensors: parameters and buffers, by their names.
         writes: what the program writes, in the order of its first outputs.
+        stored: numbers of those writes that a part does.
         views: by their places, of its other outputs those that are in memory that it writes, with
             the numbers of the inputs there.
     """
@@ -80,6 +82,7 @@ class Division:
     left: Mapping[Any, str]
     tensors: Mapping[str, Any]
     writes: tuple[Write, ...]
+    stored: frozenset[int]
     views: Mapping[int, tuple[int, View]]
 
 
@@ -167,13 +170,37 @@ class _Divider:
                 self.left.update(dict.fromkeys(draft.calls, _SMALL))
         wanted = self._wanted(drafts)
         escaped = self._escaped()
-        parts = tuple(each.finished(wanted, escaped) for each in drafts)
+        writes = tuple(writes_of(self.program))
+        stores = self._stores(drafts, writes)
+        parts = tuple(each.finished(wanted, escaped, stores) for each in drafts)
         if not parts:
             if not any(made.numel() for each in self.left for made in _tensors_of(each)):
                 raise IdleError("PyTorch: the program computes nothing")
             raise GraphError(f"no part of it is compiled: {reasons(self.left)}")
-        writes = tuple(writes_of(self.program))
-        return Division(self.program, parts, self.left, self.tensors, writes, self._views(writes))
+        stored = frozenset(i for i, each in enumerate(writes) if each.node in stores)
+        return Division(
+            self.program, parts, self.left, self.tensors, writes, stored, self._views(writes)
+        )
+
+    def _stores(self, drafts: Sequence[_Draft], writes: Sequence[Write]) -> dict[Any, Any]:
+        """Return the new numbers that a part itself can write, and the inputs that they are of.
+
+        It can where nobody else reads the old numbers; the new ones are read where they are.
+        """
+        names = inputs_of(self.program)
+        nodes = {node.name: node for node in self.nodes}
+        _, others = self.sources([each for each in self.nodes if self._is_torchs(each)], ())
+        made = [each.node for each in writes]
+        found = {}
+        for each in writes:
+            if each.input is None or made.count(each.node) > 1:
+                continue
+            old = nodes[names[each.input]]
+            readers = [draft for draft in drafts if old in draft.reads]
+            alone = len(readers) == 1 and each.node in readers[0].members and old not in others
+            if alone and old.meta["val"].stride() == each.node.meta["val"].stride():
+                found[each.node] = old
+        return found
 
     def _views(self, writes: Sequence[Write]) -> dict[int, tuple[int, View]]:
         """Return the outputs that are in memory that is written; of others torch makes views."""
@@ -235,9 +262,11 @@ class _Divider:
 
     def _wanted(self, drafts: Sequence[_Draft]) -> set[Any]:
         """Return the nodes that torch or another part reads."""
-        torchs = [each for each in self.nodes if each.op == "output" or each in self.left]
-        _, read = self.sources(torchs, ())
+        _, read = self.sources([each for each in self.nodes if self._is_torchs(each)], ())
         return read.union(*(each.reads for each in drafts))
+
+    def _is_torchs(self, node: Any) -> bool:
+        return node.op == "output" or node in self.left
 
     def _escaped(self) -> set[int]:
         """Return the memory of what the program returns."""
@@ -284,18 +313,31 @@ class _Draft:
         idle = all(each is None or isinstance(each, Constant | Variable) for each in made)
         return len(self.calls) >= LEAST_CALLS and not idle
 
-    def finished(self, wanted: Container[Any], escaped: Container[int]) -> Part:
+    def finished(
+        self, wanted: Container[Any], escaped: Container[int], stores: Mapping[Any, Any]
+    ) -> Part:
         """Return the part.
 
         Args:
             wanted: nodes that others read.
             escaped: memory of what the whole program returns.
+            stores: new numbers that a part writes to inputs, and these.
         """
         outputs = [each for each in self.members if each in wanted]
-        values = [self._translation.value(each) for each in outputs]
+        written = [each for each in outputs if each in stores]
+        writes = [
+            Write(stores[each].name, self.reads.index(stores[each]), each) for each in written
+        ]
+        values = [self._translation.value(each) for each in (*written, *outputs)]
         results = []
-        for number, node in enumerate(outputs):
+        for number, node in enumerate(outputs, len(writes)):
             made = node.meta["val"]
+            if node in stores:
+                place = self.reads.index(stores[node])
+                own = tuple(map(int, made.stride()))
+                view = View(place, tuple(map(int, made.shape)), own, 0, own)
+                results.append(Output(number, alias=view))
+                continue
             # What is contiguous comes so of a kernel, but an input may lie otherwise.
             is_plain = made.is_contiguous() and not isinstance(values[number], Variable)
             stride = None if is_plain else tuple(map(int, made.stride()))
@@ -304,7 +346,7 @@ class _Draft:
         variables = tuple(self._variables.values())
         graph = Graph(variables, tuple(values))
         program = TorchProgram(
-            graph, variables, self._tensors, tuple(results),
+            graph, variables, self._tensors, tuple(results), tuple(writes),
             bounds=tuple(self._translation.bounds),
         )  # fmt: skip
         return Part(program, self.calls, tuple(self.reads), tuple(outputs))

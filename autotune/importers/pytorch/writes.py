@@ -70,7 +70,7 @@ def with_inputs(program: Any, names: Container[str]) -> list[str]:
 def writes_of(program: Any) -> list[Write]:
     """Return what an exported program writes; these are the first of its outputs, in order."""
     nodes = {node.name: node for node in program.graph.nodes}
-    numbers = {spec.arg.name: i for i, spec in enumerate(_inputs(program))}
+    numbers = {name: i for i, name in enumerate(inputs_of(program))}
     return [
         Write(
             str(spec.target),
@@ -94,7 +94,7 @@ def views_of_inputs(program: Any) -> dict[Any, View]:
         GraphError: one is a view of an input that is written, and lies in another order by then.
     """
     nodes = {node.name: node for node in program.graph.nodes}
-    numbers = {spec.arg.name: i for i, spec in enumerate(_inputs(program))}
+    numbers = {name: i for i, name in enumerate(inputs_of(program))}
     # Of each memory: whose it is, and that tensor as torch traced it.
     owners: dict[int, tuple[int | str, Any]] = {}
     for spec in program.graph_signature.input_specs:
@@ -193,6 +193,7 @@ def memory_of(tensor: Any) -> int:
     return int(tensor.untyped_storage()._cdata)
 
 
-def _inputs(program: Any) -> list[Any]:
+def inputs_of(program: Any) -> list[str]:
+    """Return the names of the inputs of an exported program, in order; "" for one without."""
     specs = program.graph_signature.input_specs
-    return [each for each in specs if each.kind.name == "USER_INPUT"]
+    return [getattr(each.arg, "name", "") for each in specs if each.kind.name == "USER_INPUT"]
