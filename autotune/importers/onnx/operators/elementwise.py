@@ -80,31 +80,6 @@ def _is_infinite(call: Call) -> Value:
     return call.binary(ops.Equal, x, np.inf if positive else -np.inf)
 
 
-def _inverse_hyperbolic(kind: str) -> Converter:
-    """Return the converter to logarithms; asinh is odd, and is taken of the distance from 0."""
-
-    def convert(call: Call) -> Value:
-        x = call.value(0)
-        if kind == "Atanh":
-            over = call.binary(ops.Add, x, 1)
-            under = call.apply(ops.Subtract(), call.number(1, x), x)
-            ratio = call.apply(ops.Log(), call.apply(ops.Divide(), over, under))
-            return call.binary(ops.Multiply, ratio, 0.5)
-        size = call.apply(ops.Abs(), x) if kind == "Asinh" else x
-        square = call.binary(
-            ops.Add, call.apply(ops.Multiply(), size, size), 1 if kind == "Asinh" else -1
-        )
-        total = call.apply(ops.Add(), size, call.apply(ops.Sqrt(), square))
-        result = call.apply(ops.Log(), total)
-        return (
-            result
-            if kind == "Acosh"
-            else call.apply(ops.Multiply(), result, call.apply(ops.Sign(), x))
-        )
-
-    return convert
-
-
 CONVERTERS: dict[str, Converter] = {
     "Identity": _identity,
     "Dropout": _dropout,
@@ -126,9 +101,9 @@ CONVERTERS: dict[str, Converter] = {
     "Asin": unary(ops.Asin),
     "Acos": unary(ops.Acos),
     "Atan": unary(ops.Atan),
-    "Asinh": _inverse_hyperbolic("Asinh"),
-    "Acosh": _inverse_hyperbolic("Acosh"),
-    "Atanh": _inverse_hyperbolic("Atanh"),
+    "Asinh": unary(ops.Asinh),
+    "Acosh": unary(ops.Acosh),
+    "Atanh": unary(ops.Atanh),
     "Abs": unary(ops.Abs),
     "Neg": unary(ops.Negative),
     "Sign": unary(ops.Sign),

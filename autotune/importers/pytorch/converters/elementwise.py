@@ -11,6 +11,7 @@ from autotune.importers.pytorch.call import Call, Operand, converts
 _UNARY: dict[str, Operator] = {
     "exp": ops.Exp(),
     "log": ops.Log(),
+    "log1p": ops.Log1p(),
     "sqrt": ops.Sqrt(),
     "rsqrt": ops.Rsqrt(),
     "tanh": ops.Tanh(),
@@ -24,6 +25,9 @@ _UNARY: dict[str, Operator] = {
     "asin": ops.Asin(),
     "acos": ops.Acos(),
     "atan": ops.Atan(),
+    "asinh": ops.Asinh(),
+    "acosh": ops.Acosh(),
+    "atanh": ops.Atanh(),
     "floor": ops.Floor(),
     "ceil": ops.Ceil(),
     "abs": ops.Abs(),
@@ -173,13 +177,6 @@ def softplus(call: Call, x: Value, beta: float = 1, threshold: float = 20) -> Va
     more = call.apply(ops.Log(), call.binary(ops.Add, small, 1, x.dtype))
     total = call.apply(ops.Add(), call.apply(ops.Relu(), scaled), more)
     return total if beta == 1 else call.binary(ops.Multiply, total, 1 / beta, x.dtype)
-
-
-@converts("log1p")
-def log1p(call: Call, x: Value) -> Value:
-    """Take the logarithm of 1 + x."""
-    x = call.cast(x, call.type.dtype)
-    return call.apply(ops.Log(), call.binary(ops.Add, x, 1, x.dtype))
 
 
 @converts("expm1")
