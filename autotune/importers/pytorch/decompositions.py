@@ -7,10 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from autotune.errors import GraphError
+from autotune.importers.pytorch.formulas import formulas
 from autotune.utils.lazy_torch import torch
 
 # Torch's dense fast path of `nn.TransformerEncoderLayer` passes one of these with a mask.
 _OF_QUERIES, _OF_KEYS = 0, 1
+# Rows of a triangular matrix that is inverted.
+_MOST_INVERTED = 256
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
@@ -19,6 +22,8 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     return {
         aten._transformer_encoder_layer_fwd.default: _encoder_layer,
         aten._native_multi_head_attention.default: _multi_head_attention,
+        aten.linalg_solve_triangular.default: _solve_triangular,
+        **formulas(),
     }
 
 
@@ -94,3 +99,37 @@ def _multi_head_attention(
         if average_attn_weights:
             shares = shares.mean(1)
     return functional.linear(made.transpose(1, 2).flatten(2), weight, bias), shares
+
+
+def _solve_triangular(
+    a: Any, b: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Any:
+    """Multiply by the inverse of a triangular matrix, which is made of those of its blocks.
+
+    The inverse of ``[[p, 0], [r, q]]`` is ``[[1/p, 0], [-1/q r 1/p, 1/q]]``: all blocks of one
+    size at once, from single elements on.
+    """
+    pytorch = torch()
+    count = a.shape[-1]
+    if count > _MOST_INVERTED or a.is_complex():
+        return NotImplemented
+    lower = a.mT if upper else a
+    size = 1 << (count - 1).bit_length()
+    lower = pytorch.nn.functional.pad(lower, (0, size - count, 0, size - count))
+    ones = lower.new_ones(size)
+    diagonal = lower.diagonal(dim1=-2, dim2=-1)
+    inside = pytorch.arange(size, device=a.device) < count
+    inverse = ones if unitriangular else pytorch.where(inside, diagonal, ones).reciprocal()
+    inverse = inverse.expand(*lower.shape[:-1])[..., None, None]
+    extent = 1
+    while extent < size:
+        blocks = lower.unflatten(-1, (-1, 2 * extent)).unflatten(-3, (-1, 2 * extent))
+        own = blocks.diagonal(dim1=-4, dim2=-2).movedim(-1, -3)
+        first, second = inverse.unflatten(-3, (-1, 2)).unbind(-3)
+        below = -(second @ own[..., extent:, :extent] @ first)
+        above = pytorch.cat([first, pytorch.zeros_like(first)], -1)
+        inverse = pytorch.cat([above, pytorch.cat([below, second], -1)], -2)
+        extent *= 2
+    inverse = inverse[..., 0, :count, :count]
+    inverse = inverse.mT if upper else inverse
+    return inverse @ b if left else b @ inverse

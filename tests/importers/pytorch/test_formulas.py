@@ -1,0 +1,76 @@
+"""Operators that are taken apart by formulas of our own."""
+
+import math
+
+import numpy as np
+import pytest
+
+from autotune.importers import from_pytorch
+
+torch = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+X = torch.tensor([0.0, -0.0, 1e-6, -1e-6, 0.3, -0.9, 1.0, -1.0, 2.5, -7.0, 3e20, -3e20])
+Y = torch.tensor([-0.0, 2.0, -3.0, 1.0, -0.0, 0.5, math.nan, -2.0, 4.0, 24.0, -4e20, 1.0])
+ODD = torch.tensor([math.nan, math.inf, -math.inf, 0.5])
+ROWS = torch.randn(2, 5, 7, generator=torch.Generator().manual_seed(0))
+MORE = torch.randn(2, 30, 7, generator=torch.Generator().manual_seed(1))
+EDGES = torch.tensor([-1.0, 0.0, 0.0, 0.3, 2.5])
+OWN = torch.tensor([[0, 3, 3, 8], [1, 2, 5, 5]])
+FORMULAS = {
+    "log1p": (torch.log1p, X.abs()),
+    "acosh": (torch.acosh, X.abs() + 1),
+    "acosh near one": (torch.acosh, 1 + X[2:6].abs() * 1e-3),
+    "asinh": (torch.asinh, X),
+    "asinh of no number": (torch.asinh, ODD),
+    "asinh of whole numbers": (torch.asinh, torch.arange(4)),
+    "asinh of halves": (torch.asinh, X[:10].bfloat16()),
+    "atanh": (torch.atanh, X[:8]),
+    "copysign": (torch.copysign, X, Y[:6].repeat(2)),
+    "copysign of whole numbers": (torch.copysign, torch.arange(4), torch.tensor([1, -1, 0, -7])),
+    "hypot": (torch.hypot, X, Y),
+    "hypot of infinities": (torch.hypot, ODD, ODD.flip(0)),
+    "fmax": (torch.fmax, X, Y),
+    "fmin": (torch.fmin, ODD[:, None], X),
+    "fmin of whole numbers": (torch.fmin, torch.arange(4), torch.tensor([1, -1, 0, -7])),
+    "round": (lambda x: torch.round(x, decimals=2), X[:10] / 3),
+    "round tens": (lambda x: torch.round(x, decimals=-1), X[:10] * 7),
+    "bucketize": (torch.bucketize, X, EDGES),
+    "bucketize right": (lambda x, e: torch.bucketize(x, e, right=True), X, EDGES),
+    "bucketize no number": (lambda x, e: torch.bucketize(x, e, out_int32=True), ODD, EDGES),
+    "searchsorted rows": (torch.searchsorted, OWN, torch.tensor([[3, 9], [0, 5]])),
+    "searchsorted right": (
+        lambda e, x: torch.searchsorted(e, x, side="right"), OWN, torch.tensor([[3, 9], [0, 5]]),
+    ),
+    "cdist": (torch.cdist, ROWS, ROWS),
+    "cdist by a product": (torch.cdist, ROWS, MORE),
+    "cdist 0": (lambda a, b: torch.cdist(a, b, 0), ROWS, ROWS),
+    "cdist 1": (lambda a, b: torch.cdist(a, b, 1), ROWS, MORE),
+    "cdist 3": (lambda a, b: torch.cdist(a, b, 3), ROWS, MORE),
+    "cdist of the greatest": (lambda a, b: torch.cdist(a, b, math.inf), ROWS, MORE),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_formulas_give_torchs_numbers(name):
+    function, *inputs = FORMULAS[name]
+
+    class Model(torch.nn.Module):
+        def forward(self, *given):
+            return function(*given)
+
+    program = torch.export.export(Model(), tuple(inputs))
+    arrays = [
+        each.view(torch.int16).numpy().view("bfloat16") if each.dtype is torch.bfloat16
+        else each.numpy() for each in inputs
+    ]  # fmt: skip
+    with np.errstate(all="ignore"):
+        (got,) = from_pytorch(program).graph.run(*arrays, dtype=None)
+    want = function(*inputs)
+    assert str(got.dtype) == str(want.dtype).removeprefix("torch.")
+    got, want = np.asarray(got, "float64"), want.double().numpy()
+    tolerance = 1e-2 if "halves" in name else 2e-6
+    least = 1e-6 if "cdist" in name else 0
+    np.testing.assert_allclose(got, want, rtol=tolerance, atol=least)
+    if "copysign" in name:
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
