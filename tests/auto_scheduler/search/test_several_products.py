@@ -178,6 +178,20 @@ def test_the_second_of_two_products_by_wgmma_takes_the_shared_memory_of_the_firs
         assert between.index("__syncthreads();") < between.index("a_shared +")
 
 
+def test_estimates_rank_small_tiles_of_two_products_before_large_ones_as_an_h200_did():
+    """Three blocks of a multiprocessor share what the second-level cache gives it."""
+    task = task_of(gated(512, 5632, 2048))
+    model = in_the_same_tiles(task)[-1]
+    rows = RowSampler(model.program, model.limits(), np.random.default_rng(0)).draw(1024)
+    shape, seconds = model.products[0].shape(rows), model(rows).seconds
+
+    def fastest(tile_rows, buffers):
+        tiles = (shape.tile_rows == tile_rows) & (shape.tile_columns == 128)
+        return seconds[tiles & (shape.buffers == buffers)].min()
+
+    assert fastest(64, 3) < fastest(128, 6)
+
+
 def test_products_that_add_up_different_numbers_of_terms_stay_apart():
     a, b, w, v = matrices(a=(128, 128), b=(128, 256), w=(128, 128), v=(128, 256))
     gate, up = dense(a, w, "gate"), dense(b, v, "up")
