@@ -101,11 +101,11 @@ static __device__ __forceinline__ unsigned {name}_rounded(float value) {{
 
 static __device__ __forceinline__ void {name}(
     float& c0, float& c1, float& c2, float& c3, float a0, float a1, float a2, float a3,
-    float b0, float b1, float b2, float b3, int odd) {{
+    {of_b}) {{
   const unsigned left0 = {name}_rounded(a0), left1 = {name}_rounded(a2);
   const unsigned left2 = {name}_rounded(a1), left3 = {name}_rounded(a3);
-  const unsigned right0 = {name}_rounded(odd ? b1 : b0);
-  const unsigned right1 = {name}_rounded(odd ? b3 : b2);
+  const unsigned right0 = {name}_rounded({low});
+  const unsigned right1 = {name}_rounded({high});
 #ifdef AUTOTUNE_EMULATE
   const unsigned left[2][2] = {{{{left0, left2}}, {{left1, left3}}}};
   const unsigned right[2] = {{right0, right1}};
@@ -127,37 +127,46 @@ static __device__ __forceinline__ void {name}(
 #endif
 }}
 """
-_TF32_NAME = "mma_m16n8k8_tf32"
-# Sums, elements of A, elements of B and which of them.
-_ARGUMENTS, _TF32_ARGUMENTS, _COLUMN_ARGUMENTS = 4 + 8 + 8 + 1, 4 + 4 + 4 + 1, 4 + 8 + 4
 # How functions end that take steps of one column.
 OF_COLUMN = "_column"
+_TF32_NAME = "mma_m16n8k8_tf32"
+# Elements of B, and which of them the thread has for its steps.
+_TF32_COLUMNS = {
+    _TF32_NAME: (
+        "float b0, float b1, float b2, float b3, int odd",
+        "odd ? b1 : b0",
+        "odd ? b3 : b2",
+    ),
+    _TF32_NAME + OF_COLUMN: ("float b0, float b1", "b0", "b1"),
+}
+# Sums, elements of A, elements of B and which of them.
+_ARGUMENTS, _COLUMN_ARGUMENTS = 4 + 8 + 8 + 1, 4 + 8 + 4
+_TF32_ARGUMENTS, _TF32_COLUMN_ARGUMENTS = 4 + 4 + 4 + 1, 4 + 4 + 2
 _KINDS = {
-    "f16": ("__half", "__half2float", "__half_as_ushort"),
-    "bf16": ("__nv_bfloat16", "__bfloat162float", "__bfloat16_as_ushort"),
+    "f16": ("__half", "__half2float", "__half_as_ushort", "__ushort_as_half"),
+    "bf16": ("__nv_bfloat16", "__bfloat162float", "__bfloat16_as_ushort", "__ushort_as_bfloat16"),
 }
 
 
 def tensor_core_helpers() -> dict[str, str]:
     """Return the functions by name, as text."""
     texts = {
-        f"mma_m16n8k16_{ptx}": _TEXT.format(
-            name=f"mma_m16n8k16_{ptx}", type=kind, wide=wide, bits=bits, ptx=ptx
-        )
-        for ptx, (kind, wide, bits) in _KINDS.items()
+        name: _TF32_TEXT.format(name=name, of_b=of_b, low=low, high=high)
+        for name, (of_b, low, high) in _TF32_COLUMNS.items()
     }
-    kind, wide, bits = _KINDS["f16"]
-    name = "mma_m16n8k16_f16"
-    texts[name + OF_COLUMN] = _COLUMN_TEXT.format(
-        name=name, type=kind, wide=wide, bits=bits, of_bits="__ushort_as_half", ptx="f16"
-    )
-    return texts | {_TF32_NAME: _TF32_TEXT.format(name=_TF32_NAME)}
+    for ptx, (kind, wide, bits, of_bits) in _KINDS.items():
+        name = f"mma_m16n8k16_{ptx}"
+        words = {"name": name, "type": kind, "wide": wide, "bits": bits, "ptx": ptx}
+        texts[name] = _TEXT.format(**words)
+        texts[name + OF_COLUMN] = _COLUMN_TEXT.format(**words, of_bits=of_bits)
+    return texts
 
 
 def tensor_core_functions() -> dict[str, dict[str, str]]:
     """Return how calls of them are written."""
     counts = dict.fromkeys(tensor_core_helpers(), _ARGUMENTS)
-    counts |= {_TF32_NAME: _TF32_ARGUMENTS, "mma_m16n8k16_f16" + OF_COLUMN: _COLUMN_ARGUMENTS}
+    counts |= {f"mma_m16n8k16_{ptx}{OF_COLUMN}": _COLUMN_ARGUMENTS for ptx in _KINDS}
+    counts |= {_TF32_NAME: _TF32_ARGUMENTS, _TF32_NAME + OF_COLUMN: _TF32_COLUMN_ARGUMENTS}
     return {
         name: {"*": f"#{name}({', '.join(f'{{{i}}}' for i in range(count))})"}
         for name, count in counts.items()

@@ -7,11 +7,12 @@ from autotune.lowering.extents import known
 from autotune.lowering.function import LoweredFunction, LoweredKernel, buffer_bytes
 from autotune.lowering.lower import Hook, lower, lower_schedule
 from autotune.lowering.passes.table import PASSES, Pass
-from autotune.lowering.passes.tensor_cores import run_gap
+from autotune.lowering.passes.tensor_cores import RUN_GAP
 from autotune.lowering.plan import Plan, StagePlan
 
 __all__ = [
     "PASSES",
+    "RUN_GAP",
     "BodySimplifier",
     "Hook",
     "LoweredFunction",
@@ -27,5 +28,4 @@ __all__ = [
     "known",
     "lower",
     "lower_schedule",
-    "run_gap",
 ]

@@ -8,24 +8,9 @@ from functools import partial
 from typing import Any
 
 from autotune import te, topi
+from benchmarks.auto_scheduler.case import Case, Tensors, of
+from benchmarks.auto_scheduler.transformers import attention, gated
 from benchmarks.rivals import Named, conv_rivals, in_both_layouts, picked_anew, set_up
-
-Tensors = list[te.Tensor]
-
-
-@dataclass(frozen=True)
-class Case:
-    """One workload.
-
-    Attributes:
-        tensors: makes its graph: inputs, then the output.
-        library: yields what PyTorch calls, given arrays of the inputs and of the output.
-        template: arguments of the C template that computes the same, if there is one.
-    """
-
-    tensors: Callable[[], Tensors]
-    library: Callable[[list[Any]], Named]
-    template: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,13 +90,6 @@ class Layer:
         return torch.cudnn_convolution_relu(data, weight, bias, *pair, self.groups)
 
 
-def of(operator: Callable[..., te.Tensor], *shapes: tuple[int, ...], dtype: str = "float32"
-       ) -> Tensors:  # fmt: skip
-    """Return the inputs of some shapes, and what an operator makes of them."""
-    inputs = [te.placeholder(shape, dtype, f"x{i}") for i, shape in enumerate(shapes)]
-    return [*inputs, operator(*inputs)]
-
-
 def layer_norm(x: te.Tensor, gamma: te.Tensor, beta: te.Tensor) -> te.Tensor:
     """Normalise the rows of a matrix."""
     rows, width = (int(n) for n in x.shape)
@@ -164,9 +142,11 @@ def convolution(*sizes: int, **rest: Any) -> Case:
     return Case(layer.graph, layer.library, layer.template())
 
 
-def half_convolution(*sizes: int, batch: int = 1, nhwc: bool = True, groups: int = 1) -> Case:
-    """Return the case of a layer of float16, summed in float32, with a ReLU."""
-    return convolution(*sizes, relu=True, nhwc=nhwc, batch=batch, dtype="float16", groups=groups)
+def half_convolution(
+    *sizes: int, batch: int = 1, nhwc: bool = True, groups: int = 1, dtype: str = "float16"
+) -> Case:
+    """Return the case of a layer of 16-bit floats, summed in float32, with a ReLU."""
+    return convolution(*sizes, relu=True, nhwc=nhwc, batch=batch, dtype=dtype, groups=groups)
 
 
 def product(m: int, n: int, k: int) -> Case:
@@ -190,53 +170,13 @@ def half_product(m: int, n: int = 0, depth: int = 0) -> Case:
     return Case(lambda: of(compute, (m, depth), (depth, n), dtype="float16"), _matmul)
 
 
-def gated(m: int, n: int, depth: int) -> Case:
-    """Return the case of two products of float16 of the same rows, of which one gates the other.
-
-    It is the first half of a SwiGLU layer of a transformer.
-    """
-
-    def compute(x: te.Tensor, gate: te.Tensor, up: te.Tensor) -> te.Tensor:
-        def product(w: te.Tensor, name: str) -> te.Tensor:
-            k = te.reduce_axis((0, depth), "k")
-
-            def total(i: Any, j: Any) -> Any:
-                return te.sum(x[i, k].astype("float32") * w[k, j].astype("float32"), axis=k)
-
-            return te.compute((m, n), total, name)
-
-        a, b = product(gate, "gated"), product(up, "up")
-
-        def value(i: Any, j: Any) -> Any:
-            return (a[i, j] * te.sigmoid(a[i, j]) * b[i, j]).astype("float16")
-
-        return te.compute((m, n), value, "swiglu")
-
-    def library(arrays: list[Any]) -> Named:
-        import torch
-
-        set_up(torch)
-        x, gate, up, out = arrays
-        both, silu = torch.cat([gate, up], 1), torch.nn.functional.silu
-
-        def in_one() -> Any:
-            a, b = torch.matmul(x, both).chunk(2, 1)
-            return torch.mul(silu(a), b, out=out)
-
-        yield (
-            "cuBLAS",
-            lambda: torch.mul(silu(torch.matmul(x, gate)), torch.matmul(x, up), out=out),
-        )
-        yield "cuBLAS, weights side by side", in_one
-
-    return Case(lambda: of(compute, (m, depth), (depth, n), (depth, n), dtype="float16"), library)
-
-
-def tf32_product(n: int, turned: bool = False) -> Case:
-    """Return the case of a square product of float32 as TF32; the second may be stored [n, k]."""
+def tf32_product(n: int, turned: bool = False, depth: int = 0) -> Case:
+    """Return the case of a product of float32 as TF32; the second may be stored [n, k]."""
+    depth = depth or n
     compute = partial(topi.nn.matmul, transpose_b=turned, tf32=True)
     library = partial(_matmul, tf32=True, turned=turned)
-    return Case(lambda: of(compute, (n, n), (n, n)), library)
+    right = (n, depth) if turned else (depth, n)
+    return Case(lambda: of(compute, (n, depth), right), library)
 
 
 def _matmul(arrays: list[Any], tf32: bool = False, turned: bool = False) -> Named:
@@ -340,6 +280,12 @@ CASES: dict[str, Case] = {
     "gemm4096_tf32": tf32_product(4096),
     "gemm2048_tf32_turned": tf32_product(2048, turned=True),
     "gemm4096_tf32_turned": tf32_product(4096, turned=True),
+    # Of a depth that `wgmma` does not multiply.
+    "gemm1000_tf32_turned": tf32_product(2048, turned=True, depth=1000),
+    "attention128": attention(96, 128, 64),
+    "attention256": attention(48, 256, 64),
+    "attention512": attention(16, 512, 64),
+    "attention2048": attention(16, 2048, 64),
     "conv64_half": half_convolution(64, 56, 64, 3),
     "conv128_half": half_convolution(128, 28, 128, 3, batch=16),
     "conv1x1_half": half_convolution(256, 56, 64, 1),
@@ -353,6 +299,9 @@ CASES: dict[str, Case] = {
     # Of RegNetX-16GF and of ResNeXt-101 32x8d.
     "groups4_half": half_convolution(512, 28, 512, 3, batch=8, nhwc=False, groups=4),
     "groups32_half": half_convolution(1024, 14, 1024, 3, batch=8, nhwc=False, groups=32),
+    "groups32_bf16": half_convolution(
+        1024, 14, 1024, 3, batch=8, nhwc=False, groups=32, dtype="bfloat16"
+    ),
     "batch_matmul": Case(
         lambda: of(topi.batch_matmul, (12, 512, 64), (12, 512, 64)), _batch_matmul
     ),

@@ -35,8 +35,8 @@ def beside_library(name: str, kernel: Kernel, cubin: Path) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     arrays = {}
     for each in kernel.args:
-        values = rng.standard_normal(each.shape).astype(each.dtype)
-        arrays[each.name] = torch.from_numpy(values).cuda()
+        values = torch.from_numpy(rng.standard_normal(each.shape, "float32"))
+        arrays[each.name] = values.to("cuda", getattr(torch, each.dtype))
     extra = {each.name: torch.empty(each.shape, device="cuda") for each in kernel.workspace}
     # cuDNN chooses by times of its own: it has the device alone for that as well.
     with exclusive("cuda"):

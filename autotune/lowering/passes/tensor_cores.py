@@ -18,8 +18,8 @@ gets the sums of its own part, two rows and two neighbouring columns an instruct
 steps are which: those of one thread are neighbours.
 
 Where neighbours in memory are columns of B, a thread reads all of its columns at once, and passes
-on those that instructions need. Where they are steps, of float16, it reads only these, one by one,
-and `_Runs` puts columns where the threads of a warp read from different banks.
+on those that instructions need. Where they are steps, it reads only these, one by one, and `_Runs`
+puts columns where the threads of a warp read from different banks.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ INSTRUCTIONS = {
     "float32": "mma_m16n8k8_tf32",
 }
 # Those to which a thread passes elements of B of one column, not of two.
-OF_COLUMN = {"float16": "mma_m16n8k16_f16_column"}
+OF_COLUMN = {dtype: f"{name}_column" for dtype, name in INSTRUCTIONS.items()}
 # Elements by which runs of columns begin apart, and bytes after which banks of memory repeat.
 RUN_GAP, _BANKS_BYTES = 16, 128
 # Bytes that are copied at once.
@@ -157,7 +157,7 @@ class _Multiplier(StmtRewriter):
         starts = range(0, depth_of(dtype), _APART)
         steps = [k + each for k in starts for each in (0, 1)]
         odd = self.simplifier.floormod(self.simplifier.var(y), 2)
-        singly = dtype in OF_COLUMN and self._lies_along_steps(block)
+        singly = self._lies_along_steps(block)
         if singly:
             self._lay_out_in_runs(block, x)
         # Elements of B, of a step, that a thread passes to an instruction.
@@ -327,11 +327,6 @@ def _computes_several(loop: For) -> bool:
 
 def _range(loop: For) -> range:
     return range(constant_iterations(loop, TENSOR_CORE))
-
-
-def run_gap(dtype: str) -> int:
-    """Return the elements after each run of columns whose neighbours are steps, by dtype."""
-    return RUN_GAP if dtype in OF_COLUMN else 0
 
 
 def depth_of(dtype: str) -> int:

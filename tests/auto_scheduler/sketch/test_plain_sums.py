@@ -9,7 +9,8 @@ from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.auto_scheduler.states.loop_state import plain_state
 from autotune.auto_scheduler.transform_steps import RfactorStep
-from benchmarks.auto_scheduler.cases import batch_norm, of, sum_of
+from benchmarks.auto_scheduler.case import of
+from benchmarks.auto_scheduler.cases import batch_norm, sum_of
 from tests.auto_scheduler.running import assert_states_compute_the_same
 
 PARAMS = SketchPolicy.DEFAULT_PARAMS

@@ -85,9 +85,14 @@ def test_estimates_of_tensor_cores_say_what_lowering_finds(case):
         assert np.prod(kernel.calls[0].launch.block) == 32 * shape.warps[i]
 
 
-def test_threads_of_a_warp_read_columns_from_different_banks():
-    """Where neighbours in memory are steps, so that columns of threads are rows of a tile."""
-    task, (model, *_) = tensor_core_models(product(128, 128, 128, transposed=True))
+@pytest.mark.parametrize("dtype", TYPES)
+def test_threads_of_a_warp_read_columns_from_different_banks(dtype):
+    """Where neighbours in memory are steps, so that columns of threads are rows of a tile.
+
+    A thread reads two neighbours at once, which of TF32 are two words: half a warp does in turn.
+    """
+    task, (model, *_) = tensor_core_models(product(128, 128, 128, dtype=dtype, transposed=True))
+    item = np.dtype(TYPES[dtype]).itemsize
     for kernel in kernels(task, model, 4)[1]:
         reads = re.findall(r"fragment\[\d+\] = B_shared\[(.*?)\];", kernel.source)
         assert reads
@@ -97,7 +102,9 @@ def test_threads_of_a_warp_read_columns_from_different_banks():
             places = [
                 eval(expression, others | {"ty": lane // 4, "tx": lane % 4}) for lane in range(32)
             ]
-            words = {place // 2 for place in places}
+            together = places[: 32 * 2 // item]
+            pairs = [place - place % 2 + own for place in together for own in range(2)]
+            words = {place * item // 4 for place in pairs}
             assert len({word % 32 for word in words}) == len(words) == 32
 
 

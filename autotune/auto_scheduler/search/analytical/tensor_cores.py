@@ -22,7 +22,7 @@ from autotune.auto_scheduler.search.space.program import Program, Rows
 from autotune.auto_scheduler.search.space.sampler import ProductLimit
 from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS
 from autotune.auto_scheduler.sketch.tensor_cores import OWN
-from autotune.lowering import run_gap
+from autotune.lowering import RUN_GAP
 
 _WARP = ROWS * COLUMNS
 # Rows and columns of results of one thread, times one another: more spill.
@@ -78,7 +78,7 @@ class TensorShape(ProductShape):
     @property
     def gap(self) -> int:
         """Elements after a run of columns that are read one by one; 0 where others are."""
-        return 0 if self.product.transposed[1] else run_gap(self.product.dtype)
+        return 0 if self.product.transposed[1] else RUN_GAP
 
     @cached_property
     def shared_bytes(self) -> Column:
