@@ -30,6 +30,7 @@ from autotune.auto_scheduler.sketch.packing import PackInBlock
 from autotune.auto_scheduler.sketch.permuted import CopyPermuted
 from autotune.auto_scheduler.sketch.phases import SumInPhases
 from autotune.auto_scheduler.sketch.plain_sums import SplitPlainSums, parts_of_sums
+from autotune.auto_scheduler.sketch.stored import StoreOperand
 from autotune.auto_scheduler.sketch.tensor_cores import TensorCores
 from autotune.auto_scheduler.sketch.transposing import TileTransposed
 from autotune.auto_scheduler.sketch.warpgroups import WarpgroupTensorCores
@@ -51,6 +52,7 @@ OUR_RULES: tuple[SketchRule, ...] = (
     TensorCores(),
     WarpgroupTensorCores(),
     CopyPermuted(),
+    StoreOperand(),
     TileTransposed(),
 )
 # Most sketches of a task, and of large graphs stages of all sketches together: each takes about a

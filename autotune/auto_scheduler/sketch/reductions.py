@@ -60,6 +60,12 @@ class CrossThreadReduction:
         return [(new, stage_id - 1)]
 
 
+def joins_kernel(context: SketchContext, state: State, stage_id: int, reader: int) -> bool:
+    """Returns whether threads reduce a stage together in the kernel of one that reads it."""
+    condition = CrossThreadReduction().condition(context, state, stage_id)
+    return condition is Condition.APPLY and _kernel(context, state, stage_id) == reader
+
+
 def _kernel(context: SketchContext, state: State, stage_id: int) -> int | None:
     """Returns the reader in whose kernel a reduction can be computed, row by row."""
     reader = single_consumer(context, state, stage_id)

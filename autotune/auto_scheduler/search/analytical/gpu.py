@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from autotune.auto_scheduler.graph.access import AccessAnalyzer
 from autotune.auto_scheduler.search.analytical.estimates import Estimates
 from autotune.auto_scheduler.search.analytical.gpu_columns import (
     Levels,
@@ -40,6 +41,7 @@ from autotune.auto_scheduler.search.analytical.tiles import (
 from autotune.auto_scheduler.search.space.annotate_gpu import ROW_UNIT, UNROLL_LIMITS
 from autotune.auto_scheduler.search.space.program import Program, Rows
 from autotune.auto_scheduler.search.space.sampler import ProductLimit, RowLimits
+from autotune.auto_scheduler.states.loop_state import StateObject
 from autotune.auto_scheduler.states.loops import ComputeAtKind
 from autotune.ir.dtype import bits_of
 
@@ -196,13 +198,36 @@ class GpuCostModel:
 def kernels_seconds(program: Program, device: GpuParameters) -> dict[int, float]:
     """Return for the stage of each kernel what its launch takes, and to pass its result on."""
     found = {}
-    for stage_id, stage in enumerate(program.state.stages):
-        if not stage.is_compute or stage.compute_at is not ComputeAtKind.ROOT:
-            continue
-        extents = [n for n in stage.op.outputs[0].shape if isinstance(n, int)]
-        moved = prod(extents) * bits_of(stage.op.outputs[0].dtype) / 8
-        found[stage_id] = device.launch_s + 2 * moved / device.memory_bytes_per_s
+    for stage_id, kernels in _reading_kernels(program.state).items():
+        tensor = program.state.stages[stage_id].op.outputs[0]
+        moved = prod([n for n in tensor.shape if isinstance(n, int)]) * bits_of(tensor.dtype) / 8
+        passes = 1 + max(len(kernels), 1)
+        found[stage_id] = device.launch_s + passes * moved / device.memory_bytes_per_s
     return found
+
+
+def _reading_kernels(state: StateObject) -> dict[int, set[int]]:
+    """Return for the stage of each kernel the stages of those kernels that read its result."""
+    access, places = (
+        AccessAnalyzer(state.stage_ops),
+        {op: i for i, op in enumerate(state.stage_ops)},
+    )
+    inlined = {s.op for s in state.stages if s.compute_at is ComputeAtKind.INLINED}
+    roots = [
+        at
+        for at, stage in enumerate(state.stages)
+        if stage.is_compute and stage.compute_at is ComputeAtKind.ROOT
+    ]
+
+    def kernel(stage_id: int) -> int:
+        while stage_id in state.attach:
+            stage_id, _ = state.attach[stage_id]
+        return stage_id
+
+    return {
+        at: {kernel(places[op]) for op in access.consumers(state.stages[at].op, inlined)} - {at}
+        for at in roots
+    }
 
 
 def _without_gaps(rows: Rows, source: TileInput, extents: list[Column]) -> None:
