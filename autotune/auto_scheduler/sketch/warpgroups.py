@@ -73,7 +73,9 @@ class WarpgroupTensorCores:
                 (each, TILINGS[0], None) for each in states
             ]
             turns = (
-                found.divides(TILE, PANEL) and tiles_of(found, TILE, PANEL // 2) >= FEWEST_TILES
+                found.divides(TILE, PANEL)
+                and found.extents[2] >= 2 * found.panel  # they have two chunks at least
+                and tiles_of(found, TILE, PANEL // 2) >= FEWEST_TILES
             )
             ways += [(given, each, None) for each in TILINGS[1:]] if turns else []
             if groups is None:

@@ -80,6 +80,9 @@ def test_no_tile_is_larger_than_what_there_is():
     assert set(shape.tile_columns) <= {32, 64}
 
 
-def test_blocks_take_tiles_in_turn_only_where_all_are_whole():
-    assert len(programs(product(1024, 1024, 256), WarpgroupCostModel)[1]) == 2
-    assert len(programs(product(1024, 1000, 256), WarpgroupCostModel)[1]) == 1
+@pytest.mark.parametrize(
+    ("n", "k", "count"), [(1024, 256, 2), (1000, 256, 1), (1024, 64, 1)],
+    ids=["whole", "cut", "of one chunk"],
+)  # fmt: skip
+def test_blocks_take_tiles_in_turn_only_where_all_are_whole_and_of_several_chunks(n, k, count):
+    assert len(programs(product(1024, n, k), WarpgroupCostModel)[1]) == count
