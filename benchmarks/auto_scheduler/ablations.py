@@ -75,6 +75,7 @@ ABLATIONS: dict[str, Callable[[], None]] = {
     "runs": _without_runs,
     "phases": partial(_without_rule, "SumInPhases"),
     "sums": partial(_without_rule, "SplitPlainSums"),
+    "block": partial(_without_rule, "RowsInBlock"),
     "stored": partial(_without_rule, "StoreOperand"),
     "estimate": _without_estimate,
     "crossover": _without_crossover,

@@ -11,6 +11,7 @@ from autotune.auto_scheduler.search.analytical.cpu import CpuCostModel
 from autotune.auto_scheduler.search.analytical.cpu_parameters import CpuParameters
 from autotune.auto_scheduler.search.analytical.gpu import GpuCostModel
 from autotune.auto_scheduler.search.analytical.gpu_parameters import GpuParameters
+from autotune.auto_scheduler.search.analytical.in_block import InBlockCostModel
 from autotune.auto_scheduler.search.analytical.products import ProductCostModel
 from autotune.auto_scheduler.search.analytical.several import SeveralCostModel, other_stages
 from autotune.auto_scheduler.search.analytical.tensor_cores import (
@@ -25,6 +26,7 @@ from autotune.auto_scheduler.search.space.annotate_gpu import gpu_program
 from autotune.auto_scheduler.search.space.program import Program
 from autotune.auto_scheduler.sketch import SketchRule, generate_sketches
 from autotune.auto_scheduler.sketch.across_blocks import SplitAcrossBlocks
+from autotune.auto_scheduler.sketch.in_block import RowsInBlock
 from autotune.auto_scheduler.sketch.lanes import ElementsInOneRun, LanesAlongChannels
 from autotune.auto_scheduler.sketch.packing import PackInBlock
 from autotune.auto_scheduler.sketch.permuted import CopyPermuted
@@ -49,6 +51,7 @@ OUR_RULES: tuple[SketchRule, ...] = (
     ElementsInOneRun(),
     LanesAlongChannels(),
     PackInBlock(),
+    RowsInBlock(),
     TensorCores(),
     WarpgroupTensorCores(),
     CopyPermuted(),
@@ -109,6 +112,10 @@ def _gpu_cost_model(program: Program, device: GpuParameters) -> AnalyticalCostMo
     multiplied = multiplied_stages(program)
     if not multiplied:
         return GpuCostModel(program, device)
+    roots = [program.state.attach[each][0] for each in multiplied]
+    if roots[0] in program.state.attach:
+        first, second = multiplied
+        return InBlockCostModel(program, first, second, device)
     products = [_product_cost_model(program, each, device) for each in multiplied]
     others = other_stages(program, device)
     several = len(products) > 1 or others.tiled

@@ -18,7 +18,7 @@ from autotune.auto_scheduler.states.state import State
 
 
 class StoreOperand:
-    """Store an operand of a product on tensor cores with whose rows sums are computed."""
+    """Store an operand of a product on tensor cores that depends on sums of its rows."""
 
     name: ClassVar[str] = "StoreOperand"
 

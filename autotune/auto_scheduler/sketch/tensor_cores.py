@@ -32,7 +32,7 @@ from autotune.auto_scheduler.transform_steps.loops import TENSOR_CORE
 # Neighbouring columns of a thread.
 OWN = OWN_COLUMNS[TENSOR_CORE]
 # The first architecture with these instructions, for all types.
-_FIRST_ARCH = 80
+FIRST_ARCH = 80
 
 
 class TensorCores:
@@ -42,7 +42,7 @@ class TensorCores:
 
     def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
         """Returns whether a stage is a product of at least one tile of a warp."""
-        if arch_of(context) < _FIRST_ARCH:
+        if arch_of(context) < FIRST_ARCH:
             return Condition.PASS
         given, _ = by_groups(context, state, stage_id, TENSOR_CORE, COLUMNS * OWN)
         found = untiled_product(context, state, stage_id, given.stages[stage_id].op, TENSOR_CORE)
@@ -67,14 +67,14 @@ class TensorCores:
                 ways += [] if beside is None else [(given, beside)]
             for each, other in ways:
                 new, at, _, step = multiply_in_tiles(
-                    context, each, place, TENSOR_CORE, _tile, moved, other
+                    context, each, place, TENSOR_CORE, tile_for_warps, moved, other
                 )
                 new.pragma(at, step, TENSOR_CORE)
                 yield new, at - 1
 
 
-def _tile(state: State, stage_id: int, loops: Loops) -> Iterator:
-    """Tile rows and columns for blocks, virtual threads, warps and threads; return the last loop.
+def tile_for_warps(state: State, stage_id: int, loops: Loops) -> Iterator:
+    """Tiles rows and columns for blocks, virtual threads, warps, threads; returns the last loop.
 
     Rows of a thread are 8 apart, those of its virtual threads; its columns are 8 neighbours.
     """

@@ -141,8 +141,8 @@ def seconds_around(program: Program, device: GpuParameters, roots: Sequence[int]
 
 def _is_copied_singly(copy: Operation, vector: int) -> bool:
     """Return whether neighbours of a tile that could be copied at once are not contiguous."""
-    (view,) = reads_of(copy)
-    if not view.name.endswith(f".{VIEW}") or not isinstance(view, ComputeOp):
+    view, *others = reads_of(copy)
+    if others or not view.name.endswith(f".{VIEW}") or not isinstance(view, ComputeOp):
         return False
     load = view.body[0]
     assert isinstance(load, ProducerLoad)

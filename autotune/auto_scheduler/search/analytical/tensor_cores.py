@@ -83,14 +83,18 @@ class TensorShape(ProductShape):
     @cached_property
     def shared_bytes(self) -> Column:
         """Bytes of shared memory of a block."""
-        sides = zip((self.tile_rows, self.tile_columns), self.product.transposed, strict=True)
-        elements = np.zeros(len(self.rows))
-        for across, transposed in sides:
-            rows, width = (self.depth, across) if transposed else (across, self.depth)
-            unit, offset = row_gap(self.product, transposed)
-            elements = elements + rows * (width + (offset - width) % unit)
-        elements = elements + self.tile_columns / OWN * self.gap
-        return np.asarray(elements * self.product.item * self.several * self.together)
+        return np.asarray((self.copied_bytes(0) + self.copied_bytes(1)) * self.together)
+
+    def copied_bytes(self, side: int) -> Column:
+        """Return the bytes of shared memory for rows (0), or for columns (1), of a chunk."""
+        across = (self.tile_rows, self.tile_columns)[side]
+        transposed = self.product.transposed[side]
+        rows, width = (self.depth, across) if transposed else (across, self.depth)
+        unit, offset = row_gap(self.product, transposed)
+        elements = rows * (width + (offset - width) % unit)
+        if side == 1:
+            elements = elements + self.tile_columns / OWN * self.gap
+        return np.asarray(elements * self.product.item * self.several)
 
     @cached_property
     def feasible(self) -> npt.NDArray[np.bool_]:
@@ -122,6 +126,13 @@ class TensorShape(ProductShape):
         together = np.minimum(self.resident, np.ceil(self.blocks / device.sms))
         waves = np.ceil(self.blocks / (device.sms * self.resident))
         chunks = np.ceil(self.extents[2] / self.depth)
+        written = together * self.tile_rows * self.tile_columns / 32
+        cycles = waves * (chunks * self.chunk_cycles(together) + written + 1000.0)
+        return np.asarray(cycles / device.clock + device.launch_s)
+
+    def chunk_cycles(self, together: Column) -> Column:
+        """Return the cycles of a chunk, of so many blocks of a multiprocessor."""
+        device = self.device
         products = self.rows / 2 * self.columns * OWN / 2 * self.chunk
         of_columns = _ALONG_READS if self.gap else _ACROSS_READS
         reads = (2 * self.rows + of_columns * self.columns) * self.chunk
@@ -135,10 +146,7 @@ class TensorShape(ProductShape):
         ahead = np.where(self.buffers == 1, 1.0, np.maximum(self.buffers - 1, 0.0))
         late = np.maximum(alone + _ARRIVAL, (device.latency + alone) / np.maximum(ahead, 1.0))
         chain = np.where(ahead > 0, late, device.latency + alone)
-        chunk = np.maximum.reduce([issued, answered, memory, chain])
-        written = together * self.tile_rows * self.tile_columns / 32
-        cycles = waves * (chunks * chunk + written + 1000.0)
-        return np.asarray(cycles / device.clock + device.launch_s)
+        return np.asarray(np.maximum.reduce([issued, answered, memory, chain]))
 
     @property
     def copying(self) -> Column:

@@ -107,9 +107,12 @@ class Annotator:
 def tiling_splits(state: StateObject, stage_id: int) -> list[int]:
     """Return the splits that tile the stage at whose loops a product is attached; ascending.
 
-    Where groups of a product are a dimension of their own, the first split is into these.
+    Where groups of a product are a dimension of their own, the first split is into these. Tiles of
+    a product that is computed for the rows of a block are those of the stage that has the block.
     """
-    root, _ = state.attach[stage_id]
+    root = stage_id
+    while root in state.attach:
+        root, _ = state.attach[root]
     found = splits_of(state.transform_steps, root)
     return found[len(state.stages[stage_id].op.axis) - len(state.stages[root].op.axis) :]
 
