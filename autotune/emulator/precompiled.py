@@ -38,7 +38,7 @@ _LINKED = ("-DEMULATOR_LINKED", "-fno-exceptions", "-gdwarf-4")
 _WITHOUT = 2
 # Kernels that are compiled before it is tried again in a process where it could not be made.
 _NEVER = 1 << 60
-# It takes at most half of the time for a kernel, and is not begun where there is no time.
+# It takes at most half as long as a kernel may, and is not begun where there is no time.
 _PART, _LEAST_S = 0.5, 4.0
 _MOST_KEPT = 8
 # Between the name of a folder and what tells apart those in which it is being made.
@@ -68,7 +68,7 @@ def precompiled(
     Args:
         command: the compiler.
         flags: all with which it compiles kernels, but for macros that only the kernel reads.
-        timeout_s: seconds that there are for the kernel at hand.
+        timeout_s: seconds that compiling the kernel at hand may take.
         apart: the emulator itself is precompiled too, and linked; machine code is then another.
     """
     own = [*(_APART if apart else ()), *flags]
@@ -162,11 +162,10 @@ def _made(folder: Path, command: Sequence[str], flags: Sequence[str], timeout_s:
             # It checks nothing of its own, and what it says has the lines of kernels alone.
             plain = [flag for flag in kept if flag not in (*_APART, *CHECK_FLAGS)]
             made[OBJECT] = [*_LINKED, *plain, "-O2", "-g0", "-c", "-x", "c++"]
-        until = time.monotonic() + timeout_s
         for name, options in made.items():
             argv = [*command, *options, "-o", str(new / name), str(INCLUDE / HEADER)]
-            left = until - time.monotonic()
-            done = run(argv, left, temporary, variables={"TMPDIR": temporary})
+            done = run(argv, timeout_s, temporary, variables={"TMPDIR": temporary})
+            timeout_s -= done.seconds
             if done.returncode:
                 _compiled[folder] = -_NEVER
                 return False

@@ -252,11 +252,13 @@ class Child:
     def receive(self, timeout_s: float) -> Any:
         """Wait for the next message of the child, for ``timeout_s`` in which this process runs.
 
+        Time in which the child, or what it started, waits for a processor hardly counts.
+
         Raises:
             ChildTimeout: nothing came in time; the child still runs.
             ChildDied: the child ended or sent garbage; the message says how and what it printed.
         """
-        deadline = Deadline(timeout_s)
+        deadline = Deadline(timeout_s, self.pid)
         while (payload := self._replies.take()) is None:
             ready = self._poll.poll(min(deadline.left_s(), LOOK_S) * 1e3)
             if not ready and time.monotonic() > self._killed_at + END_S:

@@ -28,11 +28,19 @@ _LOOK_S = 1e-3
 
 @dataclass(frozen=True)
 class Completed:
-    """The end of a command: exit status (negative: killed by that signal) and output."""
+    """The end of a command.
+
+    Attributes:
+        returncode: its exit status; negative: killed by that signal.
+        output: what it printed.
+        timed_out: whether it was killed because its time was over.
+        seconds: how many counted, of a command that `run` ran.
+    """
 
     returncode: int
     output: str
     timed_out: bool = False
+    seconds: float = 0.0
 
 
 def run(
@@ -43,8 +51,9 @@ def run(
 ) -> Completed:
     """Run a command; after ``timeout_s`` in which we run, kill it and all it started.
 
-    Its input is empty. Output and errors are joined, in the order written. An exception here,
-    Ctrl-C included, kills the command as well. ``variables`` are set in its environment.
+    Time in which it waits for a processor hardly counts, see `Deadline`. Its input is empty.
+    Output and errors are joined, in the order written. An exception here, Ctrl-C included, kills
+    the command as well. ``variables`` are set in its environment.
 
     Raises:
         FileNotFoundError: the program does not exist.
@@ -59,23 +68,26 @@ def run(
         encoding="utf-8",
         errors="replace",
     )
+    deadline = Deadline(math.inf if timeout_s is None else timeout_s, process.pid)
     try:
-        output = _output(process, Deadline(math.inf if timeout_s is None else timeout_s))
+        output = _output(process, deadline)
     except subprocess.TimeoutExpired:
-        return Completed(*_killed(process), timed_out=True)
+        return Completed(*_killed(process), timed_out=True, seconds=deadline.counted_s)
     except BaseException:
         _killed(process)
         raise
-    return Completed(process.returncode, output)
+    return Completed(process.returncode, output, seconds=deadline.counted_s)
 
 
 def _output(process: subprocess.Popen[str], deadline: Deadline) -> str:
     """Return the output of a process to its end."""
+    left_s = deadline.left_s()
     while True:
         try:
-            return process.communicate(timeout=min(deadline.left_s(), LOOK_S))[0]
+            return process.communicate(timeout=min(left_s, LOOK_S))[0]
         except subprocess.TimeoutExpired:
-            if not deadline.left_s():
+            left_s = deadline.left_s()
+            if not left_s:
                 raise
 
 

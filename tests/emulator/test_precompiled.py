@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from autotune.errors import CompileError, DeviceError
 from autotune.kernel import SourceKernel, arg
 from autotune.runtime.compile.compile_kernel import compile_kernel
 from autotune.target import Target
-from autotune.utils.command import run
+from autotune.utils.command import Completed, run
 
 KERNEL = SourceKernel(
     "twice",
@@ -230,7 +229,7 @@ def test_one_of_which_a_part_is_gone_is_made_again(folder, monkeypatch, part):
         if "-MF" in argv:
             Path(argv[argv.index("-MF") + 1]).write_text("header.h.gch:")
         Path(argv[argv.index("-o") + 1]).write_bytes(b"gpch")
-        return SimpleNamespace(returncode=0)
+        return Completed(0, "")
 
     assert asked()
     (folder / part).unlink()

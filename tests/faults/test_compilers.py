@@ -1,7 +1,11 @@
 """Compilers and builders that hang, are killed or are missing."""
 
+import os
 import re
+import shlex
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -44,14 +48,58 @@ def built(task, indices, **options):
         builder.close()
 
 
-def test_a_compiler_that_hangs_is_killed_with_its_children(fake_compiler, tmp_path):
+@pytest.mark.parametrize("hang", ["sleep 61", "while :; do :; done"], ids=["sleeps", "spins"])
+def test_a_compiler_that_hangs_is_killed_with_its_children(hang, fake_compiler, tmp_path):
     pids = tmp_path / "pids"
-    fake_compiler("define KNOB 1", f"sleep 61 & echo $$ $! > '{pids}'; wait")
+    fake_compiler("define KNOB 1", f"( {hang} ) & echo $$ $! > '{pids}'; wait")
     task = faulty_task("none")
-    results = built(task, range(3), timeout=3, n_parallel=1, cache=False)
+    results = built(task, range(3), timeout=2, n_parallel=1, cache=False)
     assert [r.error_no for r in results] == [0, MeasureErrorNo.BUILD_TIMEOUT, 0]
-    assert "longer than 3 s" in results[1].error_msg
+    assert re.search(r"longer than 2 s .*; give LocalBuilder\(timeout=\)", results[1].error_msg)
     assert all(gone(int(pid)) for pid in pids.read_text().split())
+
+
+STARVED = """
+import os, pathlib, sys, time
+folder, cpu, role, *argv = sys.argv[1:]
+compiling, busy = pathlib.Path(folder, "compiling"), pathlib.Path(folder, "busy")
+os.sched_setaffinity(0, [int(cpu)])
+def wait_for(path):
+    while not path.exists():
+        time.sleep(0.01)
+if role == "others":
+    wait_for(compiling)
+    busy.touch()
+    until = time.monotonic() + 3.0
+    while time.monotonic() < until:
+        pass
+else:
+    compiling.touch()
+    wait_for(busy)
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    while time.process_time() < 0.3:
+        pass
+    os.execvp("cc", ["cc", *argv])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="only Linux says who waits for a core")
+def test_a_compiler_that_gets_no_processor_does_not_hang(fake_compiler, tmp_path):
+    script = tmp_path / "starved.py"
+    script.write_text(STARVED)
+    argv = [sys.executable, str(script), str(tmp_path), str(min(os.sched_getaffinity(0)))]
+    fake_compiler("define KNOB 1", f'exec {shlex.join(argv)} compiler "$@"')
+    # Each in a session of its own, among which Linux may share out a core.
+    others = [subprocess.Popen([*argv, "others"], start_new_session=True) for _ in range(4)]
+    try:
+        task = faulty_task("none")
+        (result,) = built(task, [1], timeout=1, n_parallel=1, cache=False)
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    assert result.ok, result.error_msg
+    assert result.time_cost > 1
 
 
 def test_a_compiler_killed_by_somebody_else_costs_nothing(fake_compiler, tmp_path):

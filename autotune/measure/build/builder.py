@@ -46,7 +46,9 @@ class LocalBuilder(Builder):
     compiled before is taken from the cache on disk.
 
     Args:
-        timeout: seconds that one compilation may take; then it is killed with its subprocesses.
+        timeout: seconds that one compilation may take, at work or hanging; then it is killed with
+            its subprocesses. On a busy host, seconds in which it is ready to run but gets no
+            processor count a thirtieth (on Linux, where this is known).
         n_parallel: worker processes; by default one per core.
         build_kwargs: accepted for AutoTVM scripts; limits are read from the target itself.
         build_func: ``"default"``.

@@ -24,6 +24,7 @@ from autotune.measure.process.pending import Pending
 from autotune.measure.process.scratch import Scratch
 from autotune.measure.process.worker import StartFailed, Worker
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureResult
+from autotune.runtime.compile.compilers import GIVE_TIME
 from autotune.target.backends import of_language
 from autotune.utils import environment
 from autotune.utils.children import ChildDied, ChildTimeout
@@ -46,7 +47,8 @@ class Order:
 
     Attributes:
         job: what a worker is sent.
-        timeout_s: seconds until the worker is killed over it; pauses do not count.
+        timeout_s: seconds until the worker is killed over it; neither pauses nor waits for a
+            processor count.
         reference: how the right answer comes about; it stays here, and goes into the result.
     """
 
@@ -217,7 +219,8 @@ class BuildPool:
         try:
             return worker.ask(order.job, order.timeout_s, paused_s=self.paused_s)
         except ChildTimeout:
-            message = f"compiling took longer than {order.timeout_s:g} s and was killed"
+            limit = f"{order.timeout_s:g} s"
+            message = f"compiling took longer than {limit} and was killed; {GIVE_TIME}"
             return NotCompiled("timeout", message)
         except ChildDied as error:
             message = f"the process that compiled died: {error}"

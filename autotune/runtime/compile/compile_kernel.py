@@ -83,7 +83,8 @@ def compile_kernel(
     Args:
         kernel: the kernel.
         target: the target, with the architecture.
-        timeout_s: seconds after which the compiler and its children are killed; may be infinite.
+        timeout_s: seconds after which the compiler and its children are killed, not counting those
+            in which they wait for a processor; may be infinite.
         compiler: the compiler of CUDA kernels; C is always compiled by the host compiler.
         out_dir: folder for the artifact, which gets a new name; created if missing.
         cache: the cache of compiled kernels; by default that of this user.

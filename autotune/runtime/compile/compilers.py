@@ -47,6 +47,9 @@ _ADVICE = {
 # half a second more, and they run in some hundredths of one, three times slower than optimized.
 _SMALL_BYTES = 1 << 16
 
+# What to do about a compilation that was stopped.
+GIVE_TIME = "give LocalBuilder(timeout=), or --timeout of a command, more seconds"
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -57,8 +60,8 @@ class Recipe:
         identity: everything besides the source that decides the result: compiler, version, flags,
             architecture. Part of the cache key.
         suffix: of the artifact.
-        compile: called with an empty folder and the seconds left; writes ``out`` + suffix into the
-            folder and returns what the compiler printed, or raises `CompileError`.
+        compile: called with an empty folder and the seconds that a compiler has; writes ``out`` +
+            suffix into the folder and returns what the compiler printed, or raises `CompileError`.
     """
 
     kernel: Kernel
@@ -99,7 +102,6 @@ def emulated_recipe(kernel: Kernel, target: Target) -> Recipe:
     identity = tuple(fact for fact in recipe.identity if fact != place)
 
     def compile_in(folder: Path, timeout_s: float) -> str:
-        started = time.monotonic()
         flags = (*base, *common_flags())
         header = precompiled(toolchain.command, flags, timeout_s, apart=True)
         if header:
@@ -112,7 +114,7 @@ def emulated_recipe(kernel: Kernel, target: Target) -> Recipe:
                 raise
             except CompileError:
                 pass  # it is this compilation's own verdict that counts
-        return recipe.compile(folder, timeout_s - (time.monotonic() - started))
+        return recipe.compile(folder, timeout_s)
 
     return Recipe(anywhere, identity, recipe.suffix, compile_in)
 
@@ -172,7 +174,7 @@ def check_compiler(name: str, argv: list[str], completed: Completed, seconds: fl
     if completed.timed_out:
         raise CompileTimeout(
             f"kernel {name!r}: {Path(argv[0]).name} was killed after {seconds:.1f} s; "
-            "give the builder a longer timeout or the template a smaller unroll"
+            f"{GIVE_TIME}, or the template a smaller unroll"
         )
     if completed.returncode == 0:
         return
