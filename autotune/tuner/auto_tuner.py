@@ -51,6 +51,10 @@ class AutoTuner(Tuner):
         """Return whether there is anything left to propose."""
         return self.strategy.has_next()
 
+    def count_left(self, most: int) -> int | None:
+        """Return how many configurations the strategy has left to propose, if that is known."""
+        return self.strategy.count_left(most)
+
     def next_batch(self, batch_size: int) -> Sequence[Candidate]:
         """Propose what the strategy proposes."""
         return self.strategy.next_batch(batch_size)

@@ -56,6 +56,13 @@ class PointTuner(Tuner):
             self._exhausted = True
         return not self._exhausted
 
+    def count_left(self, most: int) -> int | None:
+        """Return how many valid points were not proposed; None if more than ``most``."""
+        if not self.has_next():
+            return 0
+        known = self.space.has_at_most(len(self.visited) + most)
+        return self.space.rough_count - len(self.visited) if known else None
+
     def next_batch(self, batch_size: int) -> list[ConfigEntity]:
         """Propose up to ``batch_size`` new configurations; fewer only when no more are left."""
         if not self.has_next():

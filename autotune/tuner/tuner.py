@@ -48,7 +48,10 @@ class Tuner:
         best_flops: its operations per second (1 / seconds when the task declares none).
         best_measure_pair: its input and result.
         best_iter: how many trials came before it.
-        ttl: trials left until the loop gives up, by count or by `early_stopping`.
+        ttl: trials left until the loop gives up, by count, by `early_stopping`, or because no more
+            are left in the space.
+        most_trials: trials that there will be at most, those of an earlier run included.
+        time_left_s: seconds that `timeout_s` leaves; None without it.
         n_trial, early_stopping: arguments of the running `tune`.
         resumed: trials that it took from an earlier run.
         result: what the last `tune` found, also where it was interrupted; None before.
@@ -68,6 +71,8 @@ class Tuner:
     cut_off = ScoreboardAttribute[list[Candidate]]("cut_off")
     filtered = ScoreboardAttribute[int]("filtered")
     ttl = ScoreboardAttribute[int | None]("ttl")
+    most_trials = ScoreboardAttribute[int | None]("most_trials")
+    time_left_s = ScoreboardAttribute[float | None]("time_left_s")
 
     def __init__(self, task: Workload, seed: int | None = None) -> None:
         check = Check(TunerError, type(self).__name__)
@@ -91,6 +96,13 @@ class Tuner:
     def has_next(self) -> bool:
         """Return whether there is anything left to propose."""
         raise NotImplementedError(f"{type(self).__name__} must define has_next()")
+
+    def count_left(self, most: int) -> int | None:
+        """Return how many configurations are left to propose; None if more than ``most``.
+
+        Also where that is not known, as it is here.
+        """
+        return None
 
     def next_batch(self, batch_size: int) -> Sequence[Candidate]:
         """Propose up to ``batch_size`` configurations; none when the space is exhausted."""

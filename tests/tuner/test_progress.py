@@ -4,14 +4,16 @@ import io
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from autotune.errors import TunerError
+from autotune.measure import BuildResult, MeasureErrorNo
 from autotune.task import create, get_config, template
-from autotune.tuner import GridSearchTuner, callback
+from autotune.tuner import AutoTuner, GridSearchTuner, callback
 from autotune.tuner.display import progress
-from tests.tuner.doubles import loop_task, option
+from tests.tuner.doubles import Counting, Empty, loop_task, option
 
 
 @template("tests/progress/no_flop")
@@ -84,6 +86,72 @@ def test_without_operations_there_is_no_rate():
         text, _ = shown(stream, 4, task)
         assert "1000.0 us" in text
         assert "FLOPS" not in text
+
+
+class LastTold(list):
+    """What a view was last told, after each group of trials."""
+
+    def view(self, monkeypatch):
+        monkeypatch.setattr(progress, "_view", lambda stream: self)
+        return self
+
+    def show(self, state):
+        self.append(state)
+
+    def end(self, state, summary):
+        self.append(state)
+
+
+@pytest.mark.parametrize("tuner", [GridSearchTuner, AutoTuner])
+def test_no_more_trials_are_shown_than_the_space_has(tuner, monkeypatch):
+    states = LastTold().view(monkeypatch)
+    result = tuner(loop_task(21)).tune(300, option(), callbacks=[callback.progress_bar(300)])
+    assert result.trials == 63
+    assert {state.total for state in states} == {63}
+    assert all(state.left_s <= 63 / state.rate for state in states[1:-1] if state.left_s)
+
+
+def test_the_bar_of_a_second_run_knows_what_the_first_left(monkeypatch):
+    states = LastTold().view(monkeypatch)
+    tuner, bar = GridSearchTuner(loop_task(5)), callback.progress_bar(300)
+    totals = []
+    for n_trial in (4, 300):
+        states.clear()
+        tuner.tune(n_trial, option(), callbacks=[bar])
+        totals.append({state.total for state in states})
+    assert totals == [{4}, {11}]
+
+
+def test_proposals_that_cannot_run_are_not_waited_for(monkeypatch):
+    class Refuses(Empty):
+        def refusal(self, measure_input):
+            odd = measure_input.config.index % 2
+            number = MeasureErrorNo.INSTANTIATION_ERROR
+            return BuildResult("", None, error_no=number, error_msg="odd") if odd else None
+
+    states = LastTold().view(monkeypatch)
+    measure_option = {"builder": Refuses(), "runner": Counting()}
+    bar = callback.progress_bar(300)
+    result = GridSearchTuner(loop_task(10)).tune(300, measure_option, callbacks=[bar])
+    assert (result.trials, result.filtered) == (15, 15)
+    assert (states[-1].done, states[-1].total) == (15, 15)
+
+
+@pytest.mark.parametrize(
+    ("rule", "most_s"),
+    [({"early_stopping": 4}, lambda state: 4 / state.rate), ({"timeout_s": 5}, lambda state: 5)],
+    ids=["early stopping", "timeout"],
+)
+def test_the_time_left_is_what_the_rules_to_stop_leave(rule, most_s, monkeypatch):
+    states = LastTold().view(monkeypatch)
+    tuner = GridSearchTuner(loop_task(2000))
+    tuner.tune(20, option(), callbacks=[callback.progress_bar(10**9)], **rule)
+    told = [state for state in states if state.left_s is not None]
+    assert told
+    assert all(state.left_s <= most_s(state) for state in told)
+    slow = replace(told[0], total=10**9, elapsed_s=1e9)
+    assert slow.left_s is not None
+    assert slow.left_s <= most_s(slow)
 
 
 @pytest.mark.parametrize("stream", [io.StringIO, Terminal])

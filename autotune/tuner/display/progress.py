@@ -69,13 +69,14 @@ class ProgressBar:
 
     def __init__(self, state: RunState, si_prefix: str, view: View) -> None:
         self._state, self._si_prefix, self._view = state, si_prefix, view
+        self._total = state.total
         self._started = time.monotonic()
         self._ended = False
 
     def tuning(self, tuner: Tuner) -> None:
         """Show that a run begins."""
         self._started, self._ended = time.monotonic(), False
-        self._state = RunState(self._state.prefix, self._state.total)
+        self._state = RunState(self._state.prefix, self._total)
         self._update(tuner)
 
     def __call__(
@@ -105,10 +106,13 @@ class ProgressBar:
     def _now(self, tuner: Tuner) -> RunState:
         self._state = replace(
             self._state,
+            total=min(self._total, tuner.most_trials or self._total),
             done=max(self._state.done, tuner.resumed),
             resumed=tuner.resumed,
             best=self._best(tuner),
             elapsed_s=time.monotonic() - self._started,
+            to_come=tuner.ttl,
+            limit_s=tuner.time_left_s,
         )
         return self._state
 
@@ -131,12 +135,14 @@ def progress_bar(
     """Show the progress of a run, and a summary at its end.
 
     The line has the best time so far in microseconds (and its energy, if that is measured, and its
-    rate, if the task declares its operations), trials per second, failures and the remaining time.
+    rate, if the task declares its operations), trials per second, failures and the remaining time,
+    which is that to the end by ``early_stopping`` or ``timeout_s`` where this comes first.
     On a terminal one line is redrawn, in a notebook a widget (if ``ipywidgets`` is installed);
     elsewhere a plain line is written from time to time.
 
     Args:
-        total: the number of trials, at least 1.
+        total: the number of trials, at least 1. Fewer are shown where the run cannot make as many,
+            as its ``n_trial`` or the space is smaller.
         prefix: text at the beginning of the line.
         si_prefix: unit of the rates.
         stream: where to write; standard output by default.

@@ -55,7 +55,7 @@ class Drawn:
             self._progress.start()
             self._progress.add_task("", total=state.total, **_fields(state))
         (task,) = self._progress.task_ids
-        self._progress.update(task, completed=state.done, **_fields(state))
+        self._progress.update(task, total=state.total, completed=state.done, **_fields(state))
         self._progress.refresh()
 
 

@@ -47,6 +47,17 @@ class RunClock:
     @property
     def left_s(self) -> float | None:
         """Seconds that are left, of the part under way too; None where there is no end."""
-        whole = math.inf if self._limit_s is None else self._began + self._limit_s
-        end = min(self._paused, whole)
-        return None if math.isinf(end) else max(0.0, end - time.monotonic())
+        return _seconds_to(min(self._paused, self._end))
+
+    @property
+    def run_left_s(self) -> float | None:
+        """Seconds that are left of the whole run; None where there is no end."""
+        return _seconds_to(self._end)
+
+    @property
+    def _end(self) -> float:
+        return math.inf if self._limit_s is None else self._began + self._limit_s
+
+
+def _seconds_to(end: float) -> float | None:
+    return None if math.isinf(end) else max(0.0, end - time.monotonic())

@@ -40,6 +40,11 @@ class Proposals:
         """Whether nothing waits, and the strategy has nothing left to propose."""
         return not self._waiting and self._strategy.exhausted
 
+    def count_left(self, most: int) -> int:
+        """Return how many proposals are still to come, up to ``most``, as far as is known."""
+        count = getattr(self._strategy, "count_left", lambda most: None)(most)
+        return most if count is None else min(most, len(self._waiting) + count)
+
     def suggest(self, candidates: Iterable[Candidate]) -> None:
         """Let candidates be tried before the strategy proposes; those tried are left out."""
         known = {one.key for one in self._waiting} | self._tried

@@ -165,7 +165,6 @@ class Run:
                 fed = self._feed(line, self.measured + trials, reproducible)
         finally:
             left = self._cut_off(line)
-            self.submitted = self.measured
         self._learn(line, left)
         return fed + left
 
@@ -191,7 +190,9 @@ class Run:
         return result
 
     def _begin(self) -> None:
-        if self._clock.begin():
+        first = self._clock.begin()
+        self._note_left()
+        if first:
             self.watchers.tuning()
 
     def _wants_more(self) -> bool:
@@ -238,7 +239,9 @@ class Run:
     def _cut_off(self, line: Pipeline) -> list[Pair]:
         """Keep what a closed pipeline gave up for the next time; show what it did not."""
         self._proposals.give_back([inp.config for inp in line.cut_off()])
-        return self._leave(line)
+        left = self._leave(line)
+        self.submitted = self.measured
+        return left
 
     def _feed(self, line: Pipeline, most: int, whole_batches: bool) -> list[Pair]:
         """Measure until there are enough trials in all, or a condition to stop is met."""
@@ -312,6 +315,7 @@ class Run:
     def _take_note(self, pairs: Sequence[Pair]) -> None:
         """Keep trials of this run, and warn where nothing seems to work."""
         self._keep(pairs)
+        self._note_left()
         for _, res in pairs:
             self.failures.add(res)
         if self.failures.in_a_row > self._errors_in_a_row and not self._warned:
@@ -322,7 +326,6 @@ class Run:
     def _may_go_on(self) -> bool:
         """Return whether another trial may be measured; note why not."""
         board, stop = self.scoreboard, self.stop
-        board.ttl = max(0, stop.last_trial(board.best_iter) - self.measured)
         if self._why or self.measured >= stop.n_trial or self._clock.paused:
             return False
         elapsed_s, alike = self._clock.elapsed_s, self.failures.alike
@@ -334,6 +337,14 @@ class Run:
                 self._why,
             )
         return not self._why
+
+    def _note_left(self) -> None:
+        """Let watchers know what is still to come at most."""
+        board, stop = self.scoreboard, self.stop
+        most = self.submitted + self._proposals.count_left(max(0, stop.n_trial - self.submitted))
+        board.most_trials = most
+        board.ttl = max(0, min(most, stop.last_trial(board.best_iter)) - self.measured)
+        board.time_left_s = self._clock.run_left_s
 
     def _fraction(self) -> float:
         """Return the fraction of the device's ceiling that the best trial reached."""
@@ -349,6 +360,7 @@ class Run:
 
     def _report(self) -> TuneResult:
         """Sum up, whatever ended the run."""
+        self._note_left()
         result = self.scoreboard.result = self._result()
         self.failures.print_summary(self.measured, final=True)
         if self.failures and result.best_config is None:

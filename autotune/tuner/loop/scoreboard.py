@@ -32,7 +32,9 @@ class Scoreboard:
         filtered: proposals of this run that were no trials, because they cannot run.
         cut_off: proposals whose trials were under way when the last run ended; they are measured
             first by the next.
-        ttl: trials left until the run gives up.
+        ttl: trials left until the run gives up, if none is better than the best.
+        most_trials: trials that there will be at most, those of an earlier run included.
+        time_left_s: seconds that the run has left; None where they are not limited.
         result: what the last run found, however it ended; None before.
     """
 
@@ -46,6 +48,8 @@ class Scoreboard:
     filtered: int = 0
     cut_off: list[Candidate] = field(default_factory=list)
     ttl: int | None = None
+    most_trials: int | None = None
+    time_left_s: float | None = None
     result: TuneResult | None = None
 
     @property
@@ -78,7 +82,8 @@ class Scoreboard:
         """Forget the best, and what was cut off."""
         self.best, self.best_config = None, None
         self.best_flops, self.best_iter = 0.0, 0
-        self.ttl, self.cut_off = None, []
+        self.ttl, self.most_trials, self.time_left_s = None, None, None
+        self.cut_off = []
 
 
 class Scored(Protocol):

@@ -17,6 +17,9 @@ class Strategy(Protocol):
 
     `ask` and `tell` need not alternate: more proposals may be asked for before the results of
     earlier ones are told. Proposals that are refused before they become trials are told at once.
+
+    A strategy that knows how many candidates it has left may define ``count_left(most)``, see
+    `Tuner.count_left`.
     """
 
     @property
@@ -44,6 +47,10 @@ class Proposer(Protocol):
         """Return whether there is anything left to propose."""
         ...
 
+    def count_left(self, most: int) -> int | None:
+        """Return how many candidates are left, if at most ``most``."""
+        ...
+
     def next_batch(self, batch_size: int) -> Sequence[Candidate]:
         """Propose up to ``batch_size`` candidates."""
         ...
@@ -67,6 +74,10 @@ class TunerStrategy:
     def exhausted(self) -> bool:
         """Whether there is nothing left to propose."""
         return not self._tuner.has_next()
+
+    def count_left(self, most: int) -> int | None:
+        """Return how many candidates the tuner has left, if it knows."""
+        return self._tuner.count_left(most)
 
     def ask(self, n: int) -> Sequence[Candidate]:
         """Return what `next_batch` proposes.
