@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.product_races import ARCH, Plan, in_turns, parser_of, race_all
+from benchmarks.product_races import ARCH, Plan, in_turns, parser_of, race_all, untuned
 from benchmarks.rivals import set_up
 
 # "tn" has the first matrix as [k, m], "nt" the second as [n, k]; one number is that of rows,
@@ -102,20 +102,6 @@ def drawn(count: int, seed: int) -> list[Case]:
     return found
 
 
-def untuned(case: Case, target: Any) -> tuple[dict[str, Any], Any]:
-    """Return what runs where nothing was tuned: its knobs and its kernel."""
-    from autotune.task import create
-
-    s = case.shape
-    args = (s.m, s.n, s.k, "float32", s.batch, s.transpose_a, s.transpose_b)
-    task = create("gemm.cuda", args, target)
-    default = task.default()
-    kernel = task.instantiate(default).kernel("cuda")
-    knobs = {name: entity.val for name, entity in default.recorded.items()}
-    family = next(one.entry for one in kernel.calls if "pack" not in one.entry)
-    return {"family": family, **knobs}, kernel
-
-
 def families(case: Case) -> Iterator[tuple[str, Any]]:
     """Yield the families of kernels that can run a product, with the name of the kernel."""
     from autotune.templates.products import (
@@ -161,7 +147,7 @@ def plans_of(case: Case, options: argparse.Namespace, build: Callable[[Any], Any
     from autotune import Target
 
     target = Target(f"cuda -arch={ARCH}")
-    first, kernel = untuned(case, target)
+    first, kernel = untuned(case.shape, target)
     plans = [(first, kernel, build(kernel))]
     if not options.each + options.others:
         return plans
@@ -202,7 +188,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         cases,
         lambda case, build: plans_of(case, options, build),
         lambda case, plans: raced(case, plans, options.seed),
-        lambda untuned: str(untuned[0]["family"]),
+        lambda first: str(first[0]["family"]),
     )
 
 

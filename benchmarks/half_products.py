@@ -4,26 +4,27 @@
     python -m benchmarks.half_products --drawn 15 --seed 1   # others, drawn at random
     python -m benchmarks.half_products --only "1024x768x3072 nt" 768 --each 40 --out raced.jsonl
 
-Of each product the untuned choice takes turns with cuBLAS, with those that the estimate of
-`gemm_tma` likes next, one for each shape of tile and form of blocks, and with the best of the
-kernels without boxes. Each is verified against a product in float64 first. Kernels that were
+Of each product what runs untuned takes turns with cuBLAS (of integers with the faster one of its
+int8 and its float16), with the choices that the estimate of `gemm_tma` likes best, one for each
+shape of tile and form of blocks, with the best of the kernels without boxes, and of integers with
+that of `gemm_skinny_int8`. Each is verified against a product in float64 first. Kernels that were
 built in ``--folder`` before are not built again, products in ``--out`` not raced again.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.product_races import Plan, in_turns, parser_of, race_all
+from benchmarks.cubin import Replays
+from benchmarks.product_races import ARCH, WARM, Plan, in_turns, parser_of, race_all, untuned
 from benchmarks.rivals import set_up
 
-ARCH = "sm_90"
 # How many rows of tiles run side by side, and slots of a ring: values that are worth their time.
 BANDS = {"band": [8, 4, 2, 1], "stages": [8, 6, 5, 4, 3]}
 # "nt" has the second matrix as [n, k]; one number is that of rows, columns and terms of a sum.
@@ -109,18 +110,20 @@ def best_kinds(shape: Any, each: int) -> list[dict[str, int]]:
     return list(kinds.values())
 
 
-def liked(case: Case, each: int) -> list[dict[str, int]]:
-    """Return the untuned choice, that by boxes, that without, and the best of ``each`` kinds."""
-    from autotune.templates.products import gemm_half, gemm_tma
+def liked(shape: Any, each: int, target: Any) -> Iterator[tuple[dict[str, int], Any]]:
+    """Yield the best choices by boxes, that without, and of integers that for few rows."""
+    from autotune.templates.products import gemm_half, gemm_skinny_int8, gemm_tma
 
-    from autotune import Target
-
-    shape, target = case.shape, Target(f"cuda -arch={ARCH}")
-    wanted = [
-        gemm_half.default_choice(shape, target), gemm_tma.default_choice(shape, target),
-        gemm_half.choice_without_tma(shape, target), *best_kinds(shape, each),
-    ]  # fmt: skip
-    return [c for i, c in enumerate(wanted) if c not in wanted[:i]]
+    if gemm_tma.refusal(shape) is not None:
+        return  # boxes of copies: only what runs untuned is raced
+    for choice in [
+        gemm_tma.default_choice(shape, target), gemm_half.choice_without_tma(shape, target),
+        *best_kinds(shape, each),
+    ]:  # fmt: skip
+        yield choice, gemm_half.kernel(shape, choice)
+    if gemm_skinny_int8.refusal(shape) is None:
+        choice = gemm_skinny_int8.default_choice(shape, target)
+        yield choice, gemm_skinny_int8.kernel(shape, choice)
 
 
 def arrays_of(case: Case, seed: int) -> tuple[Any, Any]:
@@ -139,15 +142,23 @@ def arrays_of(case: Case, seed: int) -> tuple[Any, Any]:
 
 
 def library(case: Case, a: Any, b: Any) -> Any:
-    """Return a function that calls cuBLAS."""
+    """Return a function that calls cuBLAS; for integers with the faster of two types."""
     import torch
 
     set_up(torch, tf32=case.dtype == "tf32")
     right = b.t() if case.turned else b
-    if case.dtype == "int8":
-        return lambda: torch._int_mm(a, right)
-    out = torch.empty((case.m, case.n), dtype=a.dtype, device="cuda")
-    return lambda: torch.matmul(a, right, out=out)
+    if case.dtype != "int8":
+        out = torch.empty((case.m, case.n), dtype=a.dtype, device="cuda")
+        return lambda: torch.matmul(a, right, out=out)
+    halves = a.half(), right.half()
+    ways: list[Callable[[], Any]] = [lambda: torch.matmul(*halves)]
+    try:
+        torch._int_mm(a, right)
+    except RuntimeError:
+        pass  # of up to 16 rows, or of sizes that 8 does not divide
+    else:
+        ways.append(lambda: torch._int_mm(a, right))
+    return min(ways, key=lambda way: min(Replays(way).microseconds() for _ in range(WARM)))
 
 
 def raced(case: Case, plans: Sequence[Plan], seed: int) -> dict[str, Any]:
@@ -159,10 +170,15 @@ def raced(case: Case, plans: Sequence[Plan], seed: int) -> dict[str, Any]:
 
 def plans_of(case: Case, each: int, build: Callable[[Any], Any]) -> list[Plan]:
     """Return the choices of a product, their kernels, and the cubins that are being built."""
-    from autotune.templates.products import gemm_half
+    from autotune import Target
 
-    kernels = [(c, gemm_half.kernel(case.shape, c).kernel("cuda")) for c in liked(case, each)]
-    return [(choice, kernel, build(kernel)) for choice, kernel in kernels]
+    shape, target = case.shape, Target(f"cuda -arch={ARCH}")
+    first, kernel = untuned(shape, target)
+    found: dict[str, tuple[dict[str, Any], Any]] = {kernel.source: (first, kernel)}
+    for choice, source in liked(shape, each, target):
+        other = source.kernel("cuda")
+        found.setdefault(other.source, (choice, other))
+    return [(choice, kernel, build(kernel)) for choice, kernel in found.values()]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -175,6 +191,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         cases,
         lambda case, build: plans_of(case, options.each, build),
         lambda case, plans: raced(case, plans, options.seed),
+        lambda first: str(first[0]["family"]),
     )
 
 

@@ -21,8 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchmarks.half_products import ARCH, TOLERANCES, Case, arrays_of, best_kinds
-from benchmarks.product_races import Plan, built, in_turns
+from benchmarks.half_products import TOLERANCES, Case, arrays_of, best_kinds
+from benchmarks.product_races import ARCH, Plan, built, in_turns
 from benchmarks.wgmma import HANGS_S, ends_within
 
 TABLE = (

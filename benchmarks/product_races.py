@@ -21,6 +21,8 @@ T = TypeVar("T")
 # A choice of knobs, its kernel, and its cubin, or the compiler's text, once it is built.
 Plan = tuple[dict[str, Any], Any, Future[tuple[Path | None, str]]]
 ARCH, WARM, ROUNDS, LAUNCHES = "sm_90", 3, 21, 20
+# How names of kernels begin that run before a product: they pack, pad or transpose operands.
+BEFORE = ("pack", "pad", "along_k")
 
 
 def built(kernel: Any, folder: Path) -> tuple[Path | None, str]:
@@ -32,6 +34,20 @@ def built(kernel: Any, folder: Path) -> tuple[Path | None, str]:
     if cubin:
         os.replace(cubin, path)
     return (path if cubin else None), text
+
+
+def untuned(shape: Any, target: Any) -> tuple[dict[str, Any], Any]:
+    """Return what runs where nothing was tuned: its knobs and the product's kernel, and all."""
+    from autotune.task import create
+
+    args = (shape.m, shape.n, shape.k, shape.dtype, shape.batch)
+    task = create("gemm.cuda", (*args, shape.transpose_a, shape.transpose_b), target)
+    default = task.default()
+    kernel = task.instantiate(default).kernel("cuda")
+    knobs = {name: entity.val for name, entity in default.recorded.items()}
+    entries = [one.entry for one in kernel.calls]
+    family = next(entry for entry in entries if not entry.startswith(BEFORE))
+    return {"family": family, **knobs}, kernel
 
 
 def verified(
