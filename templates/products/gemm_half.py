@@ -55,9 +55,9 @@ FEW_RESULTS, FEW_TERMS = 40_000, 384
 NARROW, SHORTEST_SUM = 128, 40
 # Rows of an a that is stored as [k, m], and terms, up to which operands are swapped.
 FEW_SWAPPED, LONGEST_SWAPPED = 24, 2048
-# Rows up to which `gemm_skinny` alone has tiles as narrow: 8x800x7608 took 5.1 us so, by TMA 8.3;
-# and with what its estimate is comparable to those by TMA.
-ONE_FRAGMENT, STREAMED_LONGER = 8, 1.3
+# Rows up to which `gemm_skinny` alone has tiles as narrow; and what makes its estimates comparable
+# to those by TMA, with so few rows and with more.
+ONE_FRAGMENT, NARROW_LONGER, STREAMED_LONGER = 8, 1.1, 1.3
 # Estimated cycles up to which implicit GEMM is faster than `conv2d_halo`, and shares of the
 # estimates by TMA and by `cp.async` below which that one is faster.
 SHORT_HALO, OF_TMA, OF_CP_ASYNC = 13000, 0.87, 0.72
@@ -168,15 +168,18 @@ def _streamed_fastest(shape: Product, streamed: dict[str, int], target: Target) 
 
     On an H200 five of nine b that the L2 cache holds were 1.06 to 1.7 times as fast so:
     32x1024x6144 nt took 4.13 us, streamed 7.07, 20x1536x8960 7.00 and 7.90; but 24x512x11952 nt
-    5.7 and 4.8, 24x896x4864 nt with SiLU 4.7 and 4.3.
+    5.7 and 4.8, 24x896x4864 nt with SiLU 4.7 and 4.3. Of seven products of 5 to 8 rows that run so
+    six took 0.83 to 0.98 of the time, 6x6640x1200 nt 1.15 times; 8x800x7608 5.7 us streamed and
+    7.1. Of fewer rows 3x2048x6144 took 7.6 us streamed and 8.7, 2x960x1344 nt 4.0 and 3.7.
     """
-    few = shape.m <= ONE_FRAGMENT or shape.k < LEAST_STREAMED
+    few = shape.m <= gemm_skinny.FEWER_ROWS or shape.k < LEAST_STREAMED
     if few or gemm_skinny.is_far(shape) or not in_registers(shape):
         return streamed
     swapped = gemm_tma.default_choice(shape, target, swapped=1)
     if gemm_tma.violation(shape, swapped, target) is not None:
         return streamed
-    cycles = STREAMED_LONGER * float(estimate(shape, streamed, target))
+    longer = NARROW_LONGER if shape.m <= ONE_FRAGMENT else STREAMED_LONGER
+    cycles = longer * float(estimate(shape, streamed, target))
     return streamed if cycles <= float(estimate(shape, swapped, target)) else swapped
 
 

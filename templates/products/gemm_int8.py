@@ -36,8 +36,9 @@ MANY_PRODUCTS, LONG_SUM = 2**28, 4096
 LARGE, LARGE_OF_FEW = 2**24, 2**22
 # Bytes that copies read and write in a cycle, cycles of the estimate by TMA that launches hide
 # which overlap, those of two launches, which that of ``mma.sync`` lacks, and by how much
-# `gemm_skinny_int8` must be faster by estimate.
-MOVED, HIDDEN, LAUNCHES, MARGIN = 2600, 1700, 4500, 1.26
+# `gemm_skinny_int8` must be faster by estimate, and of a b stored as [k, n] faster than by TMA.
+MOVED, HIDDEN, LAUNCHES = 2600, 1700, 4500
+MARGIN, MARGIN_ALONG_N = 1.26, 1.45
 # Cycles that copies of rows of no multiple of 4 take beyond those, in the mean of four products,
 # and extent of K up to which many such rows are faster without copies: 147x328x25538 took 60 us.
 # Those of the kernel that copies for a product by TMA.
@@ -71,7 +72,11 @@ def streams(shape: Gemm, target: Target, knobs: Container[str]) -> bool:
     refused = shape.dtype != "int8" or gemm_skinny_int8.refusal(shape) is not None
     if refused or "warps_m" in knobs or streams_copies(shape, knobs):
         return False
-    return gemm_skinny_int8.suits(shape, knobs) or _beats_copies(shape, target)
+    if gemm_skinny_int8.suits(shape, knobs):
+        sorted_b = not shape.transpose_a and not shape.transpose_b and gemm_mma.reads(shape)
+        chosen = gemm_skinny_int8.KNOB in knobs
+        return chosen or not sorted_b or _is_streamed_fastest(shape, target)
+    return _beats_copies(shape, target)
 
 
 @lru_cache(maxsize=1024)
@@ -95,19 +100,38 @@ def _beats_copies(shape: Gemm, target: Target) -> bool:
     long = shape.k > UNALIGNED_SUM and (both_along_k or not gemm_mma.reads(shape))
     if (k_major and shape.n % 2 == 0) or (long and shape.m > gemm_half.FULL_ROWS):
         return False
+    return _is_streamed_fastest(shape, target)
+
+
+@lru_cache(maxsize=1024)
+def _is_streamed_fastest(shape: Gemm, target: Target) -> bool:
+    """Return whether `gemm_skinny_int8` is the fastest by estimate.
+
+    Up to 64 rows ``mma.sync`` counts for short sums only: on an H200 26x5688x720 took 5.5 us
+    streamed and 7.1 so, 356x540x20 3.0 and 1.9. By TMA 62x11136x368 took 4.4 us instead of 8.2,
+    55x3840x7072 10.4 instead of 16.8, but 64x4096x4096 11.6 instead of 9.9.
+    """
     choice = gemm_skinny_int8.default_choice(shape, target)
     if gemm_skinny_int8.violation(shape, choice, target) is not None:
         return False
     streamed = float(gemm_skinny_int8.estimate(shape, choice, target))
-    others = [_as_they_are(shape, target)[0], _on_copies(shape, target)[0]]
-    margin = MARGIN if gemm_mma.reads(shape) else 1.0
-    return margin * streamed < min(others)
+    on_copies = _on_copies(shape, target)[0]
+    if not gemm_mma.reads(shape):
+        return streamed < on_copies
+    by_tma = MARGIN if shape.transpose_a or shape.transpose_b else MARGIN_ALONG_N
+    short = shape.k <= gemm_half.SHORT_SUM
+    if gemm_skinny_int8.suits(shape) and not short:
+        return by_tma * streamed < on_copies
+    by_mma = by_tma if short else MARGIN
+    return by_tma * streamed < on_copies and by_mma * streamed < _as_they_are(shape, target)[0]
 
 
 def _on_copies(shape: Gemm, target: Target) -> tuple[float, dict[str, int]]:
     """Return the estimated cycles of the fastest product on K-major copies, and its choice."""
     whole = along_k(shape)
-    if not gemm_half.offered(whole, target) or not gemm_tma.suits_integers(whole):
+    few = not gemm_tma.suits_integers(whole)
+    short = shape.k <= gemm_tma_untuned.SHORT_SUM
+    if not gemm_half.offered(whole, target) or (few and (short or not gemm_mma.reads(shape))):
         if gemm_mma.reads(shape):
             return math.inf, {}  # ``mma.sync`` reads the operands as they are: `_as_they_are`
         family = gemm_half if gemm_half.offered(whole, target) else gemm_mma
@@ -121,12 +145,16 @@ def _on_copies(shape: Gemm, target: Target) -> tuple[float, dict[str, int]]:
         if swapped and whole.transpose_b:
             continue  # no tiles of swapped K-major operands
         choice = gemm_tma.default_choice(whole, target, swapped=swapped)
+        if few and any(copied(shape, choice).values()):
+            continue  # for so few products no copies are made
         if gemm_tma.violation(whole, choice, target) is None:
             run = float(gemm_tma.estimate(whole, choice, target)) + _copying(shape, choice)
             run += COPIES * any(copied(shape, choice).values())
             every.append((run - HIDDEN, choice))
     if every:
         return min(every, key=lambda one: one[0])
+    if few:
+        return math.inf, {}
     whole = along_k(shape)
     choice = gemm_half.default_choice(whole, target)
     return float(gemm_half.estimate(whole, choice, target)) + LAUNCHES, choice

@@ -83,16 +83,20 @@ class SkinnyTiling:
         return (self.split > 1) & (self.several == 0)
 
     @property
+    def slots(self) -> int:
+        """How many multiprocessors run blocks."""
+        wide = self.clustered & (self.split > 2)
+        return common.pick(wide, IN_CLUSTERS, MULTIPROCESSORS)
+
+    @property
     def waves(self) -> int:
         """How often blocks take the place of others."""
-        wide = self.clustered & (self.split > 2)
-        slots = common.pick(wide, IN_CLUSTERS, MULTIPROCESSORS) * self.resident
-        return common.ceil_div(self.blocks, slots)
+        return common.ceil_div(self.blocks, self.slots * self.resident)
 
     @property
     def warps(self) -> int:
-        """How many warps of the first blocks share a multiprocessor."""
-        here = common.smaller(self.resident, common.ceil_div(self.blocks, MULTIPROCESSORS))
+        """How many warps of the first blocks share a multiprocessor, at most."""
+        here = common.smaller(self.resident, common.ceil_div(self.blocks, self.slots))
         return here * self.threads // 32
 
 
