@@ -4,6 +4,7 @@ import fcntl
 import os
 import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
