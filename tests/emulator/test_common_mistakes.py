@@ -156,6 +156,41 @@ MISTAKES = {
         if (last) b[i] += b[127 - i];  // @""",
         "race on argument 'b' .* with no atomic operation and __threadfence between",
     ),
+    "last-thread-without-a-fence": (
+        """__shared__ float s[64]; __shared__ int arrived;
+        if (t == 0) arrived = 0;
+        __syncthreads();
+        __threadfence_block();
+        s[t] = a[i];
+        if (atomicAdd(&arrived, 1) == 63)
+          for (int k = 0; k < 64; ++k) b[i] += s[k];  // @""",
+        "race on shared memory .* with no barrier between",
+    ),
+    "lock-without-a-fence": (
+        """__shared__ float sum; __shared__ int lock;
+        if (t == 0) sum = lock = 0;
+        __syncthreads();
+        while (atomicCAS(&lock, 0, 1));
+        sum = sum + 1;  // @
+        atomicExch(&lock, 0);""",
+        "race on shared memory .* with no barrier between",
+    ),
+    "sum-that-is-read-before-a-barrier": (
+        """__shared__ int sum;
+        if (t == 0) sum = 0;
+        __syncthreads();
+        atomicAdd(&sum, 1);
+        b[i] = sum;  // @""",
+        "race on shared memory .* with no barrier between",
+    ),
+    "guess-that-is-stored-without-an-atomic-operation": (
+        """__shared__ int most;
+        if (t == 0) most = -1;
+        __syncthreads();
+        if (t % 2 && t > most) atomicMax(&most, t);
+        if (t > most) most = t;  // @""",
+        "race on shared memory .* with no barrier between",
+    ),
     "column-in-place-of-a-row": (
         """__shared__ float s[8][9];
         s[t % 8][t / 8] = a[i];
@@ -251,6 +286,42 @@ RIGHT = {
         if (t == 0) reinterpret_cast<Old*>(raw)->count = 1;
         __syncthreads();
         b[i] = (t < 63 ? reinterpret_cast<Old*>(raw)->items[t] : a[i]) + raw[0];""",
+    "last-thread-of-a-block-by-a-counter": """__shared__ float s[64]; __shared__ int arrived;
+        if (t == 0) arrived = 0;
+        __syncthreads();
+        s[t] = 1;
+        __threadfence_block();
+        if (atomicAdd(&arrived, 1) == 63) {
+          float sum = 0;
+          for (int k = 0; k < 64; ++k) sum += s[k];
+          s[0] = sum;
+        }
+        __syncthreads();
+        b[i] = a[i] + s[0] / 64;""",
+    "lock-of-threads": """__shared__ float sum; __shared__ int lock;
+        if (t == 0) sum = lock = 0;
+        __syncthreads();
+        while (atomicCAS(&lock, 0, 1));
+        __threadfence_block();
+        sum = sum + 1;
+        __threadfence_block();
+        atomicExch(&lock, 0);
+        __syncthreads();
+        b[i] = a[i] + sum / 64;""",
+    "sum-of-doubles-by-compare-and-swap": """__shared__ double sum;
+        if (t == 0) sum = 0;
+        __syncthreads();
+        auto* at = reinterpret_cast<unsigned long long*>(&sum);
+        unsigned long long old = *at, assumed;
+        do {
+          assumed = old;
+          old = atomicCAS(at, assumed, __double_as_longlong(1 + __longlong_as_double(assumed)));
+        } while (assumed != old);
+        __syncthreads();
+        b[i] = a[i] + sum / 64;""",
+    "maximum-that-is-looked-at-first": """if (i) b[i] = a[i] + 1;
+        const int own = __float_as_int(t / 63.f);
+        if (own > *reinterpret_cast<int*>(b)) atomicMax(reinterpret_cast<int*>(b), own);""",
     "counter-that-blocks-look-at-and-the-last-sets": """if (i) b[i] = a[i] + 1;
         if (t == 0 && b[0] < 1 && atomicAdd((int*)b, 1) == 1) b[0] = 1;""",
     "last-block-by-a-counter": """__shared__ bool last;

@@ -13,7 +13,16 @@ EMULATOR_RAW static T swap_in(T* at, T value) {
   return old;
 }
 
+// What the warp of the current thread did is ordered before what one does that performs an atomic
+// operation from now on.
+EMULATOR_OWN void release() {
+  const int warp = own_warp();
+  join(released, clocks[warp]);
+  ++clocks[warp].of[warp];
+}
+
 EMULATOR_OWN void check_atomic(void* at, uint32_t bytes) {
+  see(own_warp(), released);
   check(reinterpret_cast<uintptr_t>(at), bytes, Access::atomic,
         reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
 }

@@ -282,6 +282,7 @@ EMULATOR_OWN void prepare(const Request& request, void (*enter)()) {
   dynamic_begin = reinterpret_cast<uintptr_t>(dynamic_shared);
   dynamic_end = dynamic_begin + request.shared_bytes;
   pending.set = fenced = false;
+  memset(guesses, 0, sizeof guesses);
   launch_epoch = cluster_epoch = epoch = ++last_epoch;
   watch_ranges();
 }

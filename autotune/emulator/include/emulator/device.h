@@ -85,9 +85,12 @@ static inline void __trap(int line = __builtin_LINE()) {
                : emulator::fail("assertion `%s` failed in line %d: " EMULATOR_THREAD,       \
                                 #condition, __LINE__, EMULATOR_WHERE(emulator::current)))
 
-static inline void __threadfence() { emulator::fenced = true; }
-static inline void __threadfence_block() {}
-static inline void __threadfence_system() { emulator::fenced = true; }
+static inline void __threadfence_block() { emulator::release(); }
+static inline void __threadfence() {
+  emulator::fenced = true;
+  emulator::release();
+}
+static inline void __threadfence_system() { __threadfence(); }
 static inline void __nanosleep(unsigned) {}
 static inline long long clock64() { return 0; }
 static inline size_t __cvta_generic_to_shared(const void* p) { return emulator::shared_address(p); }

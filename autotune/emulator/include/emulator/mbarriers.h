@@ -30,13 +30,6 @@ EMULATOR_STATE int mbarrier_count;
 constexpr int most_named = 16;
 EMULATOR_STATE Phases named_barriers[most_blocks * most_named];
 
-EMULATOR_OWN int own_warp() { return static_cast<int>(current - threads) / 32; }
-
-EMULATOR_OWN void join(Clock& to, const Clock& from) {
-  for (int i = 0; i < warp_count; ++i)
-    if (from.of[i] > to.of[i]) to.of[i] = from.of[i];
-}
-
 // A line of a kernel. As the default of a parameter `caller` is the line of the call, through any
 // functions that have such a parameter and pass it on.
 struct Line {
@@ -98,12 +91,7 @@ EMULATOR_OWN Phases& mbarrier_at(const void* at, uint32_t site) {
 
 // Orders accesses before the end of phases that have ended before those of a warp from now on.
 EMULATOR_OWN void acquire(int warp, const Phases& own) {
-  // What lanes of this warp released is ordered before what the others do now.
-  if (own.ended.of[warp] > seen_of_itself[warp]) {
-    seen_of_itself[warp] = own.ended.of[warp];
-    ++warp_epochs[warp];
-  }
-  join(clocks[warp], own.ended);
+  see(warp, own.ended);
   const uintptr_t number = static_cast<uintptr_t>(&own - mbarriers);
   if (number < most_mbarriers && own.loads > loads_waited[number]) loads_waited[number] = own.loads;
 }

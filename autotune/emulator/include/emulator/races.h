@@ -13,8 +13,10 @@ namespace emulator {
 // within a warp with a __syncwarp (warp epoch), or if the later one's warp waited for an mbarrier or
 // the cluster after the other's arrived there after it (time). Accesses of two blocks of a cluster
 // are ordered by the latter alone. Those of blocks that are not of one are unordered, unless the
-// kernel uses fences: these checks do not know what it orders by them. Atomic operations without
-// fences, which are relaxed, order no other accesses (PTX ISA, "Memory Consistency Model").
+// kernel uses fences: these checks do not know what it orders by them. Those of a block are ordered,
+// too, if the earlier one's warp performed a fence after it and the later one's an atomic operation
+// since then, as where a lock is passed on. Atomic operations without fences, which are relaxed, order
+// no other accesses (PTX ISA, "Memory Consistency Model").
 struct Cell {
   uint32_t write_epoch, read_epoch;
   uint32_t write_site, read_site;
@@ -52,6 +54,28 @@ struct Clock {
 EMULATOR_STATE Clock clocks[most_warps];
 EMULATOR_STATE int warp_count;  // of the cluster
 EMULATOR_STATE uint32_t seen_of_itself[most_warps];  // of its own time, by waiting
+EMULATOR_STATE Clock released;  // before fences of any thread of the cluster
+
+EMULATOR_OWN void join(Clock& to, const Clock& from) {
+  for (int i = 0; i < warp_count; ++i)
+    if (from.of[i] > to.of[i]) to.of[i] = from.of[i];
+}
+
+EMULATOR_OWN int own_warp() { return static_cast<int>(current - threads) / 32; }
+
+// Orders what was done up to a time before what a warp does from now on.
+EMULATOR_OWN void see(int warp, const Clock& time) {
+  // What lanes of this warp released is ordered before what the others do now.
+  if (time.of[warp] > seen_of_itself[warp]) {
+    seen_of_itself[warp] = time.of[warp];
+    ++warp_epochs[warp];
+  }
+  join(clocks[warp], time);
+}
+
+// Sites of reads that a thread performed before its first atomic operation on the same: their value is
+// a guess, which atomicCAS confirms, or which spares an atomicMax. A change in between does no harm.
+EMULATOR_STATE bool guesses[most_sites];
 
 // A write that conflicts with another thread's access is a race only if it changes the value; this
 // is checked at the next event, after the write was made.
@@ -193,6 +217,8 @@ EMULATOR_OWN void suspect_write(const Cell& cell, uintptr_t address, uint32_t by
     suspect(address, bytes, true, cell.writer, cell.write_site, site);
   } else if (pending.set) {
     // One suspected race at a time is enough: it stops the kernel, or was none.
+  } else if (atomic && guesses[cell.read_site]) {
+    // What is read is looked at again.
   } else if (!atomic && !cell.atomic && foreign(cell.read_epoch, global)) {
     suspect(address, bytes, false, another_block, cell.read_site, site);
   } else if (block_count > 1 && recent(cell.away_epoch, cell.away_reader, own, global) &&
@@ -219,6 +245,9 @@ EMULATOR_QUICK bool is_own_cell(const Cell& cell, uint16_t own) {
 
 EMULATOR_QUICK void note_write(Cell& cell, uintptr_t address, uint32_t bytes, uint16_t own,
                                uint32_t site, bool atomic, bool global) {
+  if (atomic && cell.read_epoch == epoch && cell.reader == own &&
+      !(cell.write_epoch == epoch && cell.writer == own))
+    guesses[cell.read_site] = true;
   if (global || !is_own_cell(cell, own)) suspect_write(cell, address, bytes, own, site, atomic, global);
   cell.write_epoch = epoch, cell.writer = own, cell.write_site = site, cell.atomic = atomic;
   cell.write_warp_epoch = warp_epochs[own / 32], cell.write_time = clocks[own / 32].of[own / 32];
@@ -228,7 +257,7 @@ EMULATOR_QUICK void note_read(Cell& cell, uintptr_t address, uint16_t own, uint3
                               bool away) {
   if (!cell.atomic && foreign(cell.write_epoch, global))
     report_race(address, true, another_block, cell.write_site, false, site);
-  if (recent(cell.write_epoch, cell.writer, own, global) &&
+  if (!(cell.atomic && guesses[site]) && recent(cell.write_epoch, cell.writer, own, global) &&
       unordered(cell.writer, cell.write_warp_epoch, cell.write_time, own))
     report_race(address, true, cell.writer, cell.write_site, false, site);
   if (away) {
@@ -293,7 +322,7 @@ EMULATOR_OWN void clear_cells(size_t shared_bytes) {
   for (int i = 0; i < warp_count; ++i) {
     warp_epochs[i] = 0, seen_of_itself[i] = 0;
     memset(clocks[i].of, 0, sizeof(uint32_t) * static_cast<size_t>(warp_count));
-    clocks[i].of[i] = 1;
+    clocks[i].of[i] = 1, released.of[i] = 0;
   }
 }
 
