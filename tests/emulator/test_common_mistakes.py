@@ -322,6 +322,20 @@ RIGHT = {
     "maximum-that-is-looked-at-first": """if (i) b[i] = a[i] + 1;
         const int own = __float_as_int(t / 63.f);
         if (own > *reinterpret_cast<int*>(b)) atomicMax(reinterpret_cast<int*>(b), own);""",
+    "one-addition-for-all-active-lanes": """__shared__ int count;
+        if (t == 0) count = 0;
+        __syncthreads();
+        if (t % 4 == 3) {
+          const unsigned active = __activemask();
+          const int first = __ffs(active) - 1;
+          int place = t % 32 == first ? atomicAdd(&count, __popc(active)) : 0;
+          place = __shfl_sync(active, place, first);
+        }
+        __syncthreads();
+        b[i] = a[i] + count / 16;""",
+    "active-lanes-after-others-exit": """b[i] = a[i] + 1;
+        if (t % 3) return;
+        b[i] = __shfl_sync(__activemask(), a[i], t % 32) + 1;""",
     "counter-that-blocks-look-at-and-the-last-sets": """if (i) b[i] = a[i] + 1;
         if (t == 0 && b[0] < 1 && atomicAdd((int*)b, 1) == 1) b[0] = 1;""",
     "last-block-by-a-counter": """__shared__ bool last;

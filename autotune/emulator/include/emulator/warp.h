@@ -8,7 +8,7 @@ namespace emulator {
 
 enum Operation {
   shuffle, shuffle_up, shuffle_down, shuffle_xor, ballot, all_of, any_of, match_any, warp_barrier,
-  matrix_barrier, mbarrier_phase,
+  matrix_barrier, mbarrier_phase, active_lanes,
   sum_of, least_signed, most_signed, least_unsigned, most_unsigned, and_of, or_of, xor_of,
 };
 
@@ -67,7 +67,7 @@ EMULATOR_OWN void perform(Thread* warp, int operation, uint32_t lanes) {
       for (int j = 0; j < 32; ++j)
         if ((lanes >> j & 1) && warp[j].value == t.value) t.result |= 1u << j;
     } else {
-      t.result = operation == ballot ? votes : operation == all_of ? votes == lanes
+      t.result = operation == ballot || operation == active_lanes ? votes : operation == all_of ? votes == lanes
                  : operation == any_of ? votes != 0 : total;
     }
   }
@@ -80,6 +80,7 @@ EMULATOR_OWN void perform(Thread* warp, int operation, uint32_t lanes) {
 // have to perform the same one (PTX ISA), not just one of the same name.
 EMULATOR_QUICK bool waits_with(const Thread& other, const Thread& t) {
   if (other.state != State::at_warp || other.operation != t.operation || other.mask != t.mask) return false;
+  if (t.operation == active_lanes) return other.line == t.line;
   if (t.operation != matrix_barrier || (other.what == t.what && other.line == t.line)) return true;
   return !strcmp(other.what, t.what) && (other.line == t.line || !strstr(t.what, ".aligned"));
 }
@@ -104,8 +105,8 @@ EMULATOR_OWN void try_perform_all(int warp_index) {
     if (lanes_waiting[warp_index] >> i & 1) try_perform(warp_index, i);
 }
 
-// Lets lanes wait for an mbarrier by themselves, while others of their warp wait for something
-// else; returns whether there are any.
+// Lets lanes wait for an mbarrier by themselves, or be the active ones, while others of their warp
+// wait for something else; returns whether there are any.
 EMULATOR_OWN bool wait_in_part() {
   bool found = false;
   for (int begin = 0; begin < all_threads; begin += 32) {
@@ -113,11 +114,15 @@ EMULATOR_OWN bool wait_in_part() {
     uint32_t lanes = 0;
     for (int i = begin; i < begin + 32; ++i) {
       const Thread& t = threads[i];
-      if (t.state != State::at_warp || t.operation != mbarrier_phase) continue;
+      if (t.state != State::at_warp) continue;
+      if (t.operation != mbarrier_phase && t.operation != active_lanes) continue;
       if (!first) first = &t;
-      if (t.waited == first->waited && t.value == first->value) lanes |= 1u << (i - begin);
+      if (t.operation != first->operation) continue;
+      if (t.operation == active_lanes ? t.line == first->line
+                                      : t.waited == first->waited && t.value == first->value)
+        lanes |= 1u << (i - begin);
     }
-    if (first) perform(threads + begin, mbarrier_phase, lanes), found = true;
+    if (first) perform(threads + begin, first->operation, lanes), found = true;
   }
   return found;
 }
@@ -215,6 +220,8 @@ EMULATOR_REDUCE(__reduce_or_sync, or_of, unsigned)
 EMULATOR_REDUCE(__reduce_xor_sync, xor_of, unsigned)
 #undef EMULATOR_REDUCE
 
-EMULATOR_OWN unsigned __activemask() {
-  return emulator::present_lanes(static_cast<int>(emulator::current - emulator::threads) / 32);
+// The active lanes are those that come here while all others of their warp have gone elsewhere.
+EMULATOR_OWN unsigned __activemask(int line = __builtin_LINE()) {
+  return static_cast<unsigned>(
+      emulator::together("__activemask", emulator::active_lanes, 0xffffffffu, 1, 0, 32, line));
 }
