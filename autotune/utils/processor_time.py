@@ -29,7 +29,7 @@ class ProcessorTime:
     def counted_s(self, passed_s: float) -> float:
         """Return how much counts of the time since this was called last.
 
-        Where none of the processes wants a processor, all of it: they wait for something else, or
+        Where no thread of theirs wants a processor, all of it: they wait for something else, or
         hang. Else what they had of the processors, and little of what they waited for one.
         """
         ready, used_s = _look_at(self._root)
@@ -39,15 +39,21 @@ class ProcessorTime:
 
 
 def _look_at(root: int, alone: bool = False) -> tuple[bool, float]:
-    """Return whether a process of a tree runs or is ready to, and the seconds they all ran."""
+    """Return whether a thread of a tree runs or is ready to, and the seconds they all ran."""
     ready, ticks, pending = False, 0, [root]
+    ended_or_unknown = contextlib.suppress(OSError, IndexError, ValueError)
     while pending:
-        folder = Path(f"/proc/{pending.pop()}")
-        with contextlib.suppress(OSError, IndexError, ValueError):  # it has ended, or is no Linux
-            # The name in parentheses may hold anything; fields are counted after its end.
-            fields = (folder / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-            ready = ready or fields[0] == "R"
-            ticks += sum(map(int, fields[11:15]))  # its own, and of its children that were reaped
-            for children in () if alone else folder.glob("task/*/children"):
-                pending += map(int, children.read_text().split())
+        process = Path(f"/proc/{pending.pop()}")
+        with ended_or_unknown:
+            ticks += sum(map(int, _fields(process)[11:15]))  # also of children that it has reaped
+        for thread in () if alone else process.glob("task/*"):
+            with ended_or_unknown:
+                ready = ready or _fields(thread)[0] == "R"
+                pending += map(int, (thread / "children").read_text().split())
     return ready, ticks * _TICK_S
+
+
+def _fields(of: Path) -> list[str]:
+    """Return what Linux tells of a process or thread, from its state on."""
+    # The name in parentheses may hold anything.
+    return (of / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
