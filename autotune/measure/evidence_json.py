@@ -6,8 +6,9 @@ is strict: readers may rely on the form of a key. Unknown keys are kept unchange
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from autotune.measure.evidence import NAMES, NOTHING, Energy, Evidence, Race, RacedCandidate
 from autotune.utils.plain_data import (
@@ -54,11 +55,11 @@ def from_json(row: Mapping[str, object]) -> Evidence:
         return NOTHING
     known: dict[str, object] = {}
     others: dict[str, object] = {}
-    for key, value in row.items():
-        form = _READ.get(key)
-        if form is None:
-            others[key] = value
+    for given, value in row.items():
+        if given not in _READ:
+            others[given] = value
             continue
+        key, form = _READ[given]
         if value is None and key not in _NEVER_NULL:  # it was not known at the time
             continue
         try:
@@ -208,19 +209,29 @@ def _stages(value: object) -> tuple[float, ...]:
     return found
 
 
+def _shared(value: object) -> Mapping[str, Any]:
+    """Return a mapping whose keys are the texts that other records have."""
+    given = mapping(value)
+    return {sys.intern(str(key)): one for key, one in given.items()}
+
+
 def _report(value: object) -> Mapping[str, float | None]:
     if not isinstance(value, dict):
         raise TypeError
     for one in value.values():
         if one is not None:
             share(one)
-    return value
+    return _shared(value)
 
 
 def _hash(value: object) -> str:
     if not isinstance(value, str) or len(value) > _LONGEST_HASH:
         raise TypeError
     return value
+
+
+def _name(value: object) -> str:
+    return sys.intern(str(text(value)))
 
 
 _FORMS: Mapping[str, tuple[Callable[[object], object], str]] = {
@@ -241,8 +252,8 @@ _FORMS: Mapping[str, tuple[Callable[[object], object], str]] = {
     "dropped": (count, ""),
     "throttled": (flag, ""),
     "device": (count, ""),
-    "device_class": (text, ""),
-    "clocks": (mapping, ""),
+    "device_class": (_name, ""),
+    "clocks": (_shared, ""),
     "preempted": (count, ""),
     "clock": (text, ""),
     "verified": (flag, ""),
@@ -254,4 +265,5 @@ _FORMS: Mapping[str, tuple[Callable[[object], object], str]] = {
     "template_key": (text, ""),
     "same_code_as": (key_from_json, ""),
 }
-_READ = {key: form for key, (form, _) in _FORMS.items()}
+# With the one text that the records of a log share; what reads JSON makes others for each.
+_READ = {key: (key, form) for key, (form, _) in _FORMS.items()}

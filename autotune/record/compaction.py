@@ -57,11 +57,16 @@ class Lines:
     keeps: Callable[[str], bool] = _of_others
 
     def reader(
-        self, lines: Iterable[str], name: str, races: bool = True, quiet: bool = False
+        self,
+        lines: Iterable[str],
+        name: str,
+        races: bool = True,
+        quiet: bool = False,
+        others: dict[int, str] | None = None,
     ) -> LogReader:
         """Return the records among lines that need not be waited for; see `LogReader`."""
         decode = self.decode(races) if self.decode else None
-        return LogReader(lines, name, quiet, races, AHEAD, decode)
+        return LogReader(lines, name, quiet, races, AHEAD, decode, others)
 
     def text(self, pairs: Iterable[Pair], kept: Iterable[str] = ()) -> str:
         """Return records as lines, and other lines behind them."""
@@ -93,17 +98,18 @@ def pick_best(
     wanted = objective_of("pick_best", objective, RecordError)
     check.path("in_file", in_file)
     check.path("out_file", out_file)
+    given: dict[int, str] = {}
     with open_log(log_source(in_file)) as file:
-        given = file.readlines()
-    reader = forms.reader(given, source_name(log_source(in_file)), quiet=True)
-    pairs = _records(reader, "pick_best")
+        reader = forms.reader(file, source_name(log_source(in_file)), quiet=True, others=given)
+        pairs = _records(reader, "pick_best")
     picked: list[Pair] = []
 
     def best_with(lines: Iterable[str]) -> str:
-        held = list(lines)
-        every = [*forms.reader(held, source_name(source)), *pairs]
+        held: dict[int, str] = {}
+        every = [*forms.reader(lines, source_name(source), others=held), *pairs]
         picked[:] = _best(_not_older(every, "pick_best"), wanted)
-        return forms.text(picked, filter(forms.keeps, dict.fromkeys([*held, *given])))
+        others = dict.fromkeys([*held.values(), *given.values()])
+        return forms.text(picked, filter(forms.keeps, others))
 
     source = log_source(out_file)
     if is_store(source):
@@ -213,15 +219,15 @@ def compact(
 
     def compacted(lines: Iterable[str]) -> str:
         nonlocal counts
-        held = list(lines)
-        reader = forms.reader(held, path, quiet=True)
+        others: dict[int, str] = {}
+        reader = forms.reader(lines, path, quiet=True, others=others)
         pairs = list(reader)
-        bad = sum(not stays(held[one.line - 1]) for one in reader.problems)
+        bad = sum(not stays(others[one.line]) for one in reader.problems)
         if bad and not pairs:
             raise RecordError(f"compact: {reader.report()} It is unchanged")
         last = _latest(pairs)
         counts = len(last), len(pairs) - len(last) + bad
-        return forms.text(last.values(), filter(stays, held))
+        return forms.text(last.values(), filter(stays, others.values()))
 
     def stays(line: str) -> bool:
         return forms.keeps(line) or is_of_a_later_version(line)

@@ -76,6 +76,7 @@ class LogReader(Iterable[Pair]):
             than one only where lines need not be waited for. Many at a time are read faster.
         decode: reads one line, for logs that hold more than records of templates; what begins a
             race is not taken off before. By default `Decoder.decode`.
+        others: is given the lines that hold no record, by number.
 
     Attributes:
         problems: the unreadable lines met so far.
@@ -89,9 +90,11 @@ class LogReader(Iterable[Pair]):
         races: bool = False,
         ahead: int = 1,
         decode: Callable[[str], Pair | None] | None = None,
+        others: dict[int, str] | None = None,
     ) -> None:
         self._ahead = ahead
         self._decode = decode
+        self._others = others
         self._quiet = quiet
         self._races = races
         self._lines = lines
@@ -124,13 +127,15 @@ class LogReader(Iterable[Pair]):
     ) -> list[Numbered]:
         pairs = []
         for number, line in lines:
+            pair = None
             try:
                 pair = decode(line)
             except RecordError as error:
                 self.problems.append(InvalidLine(number, str(error), is_torn(line, error)))
-                continue
             if pair is not None:
                 pairs.append(Numbered(number, line, pair))
+            elif self._others is not None:
+                self._others[number] = line
         self._read += len(pairs)
         return pairs
 

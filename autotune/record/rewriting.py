@@ -30,7 +30,7 @@ def rewrite(path: Path, change: Callable[[Iterable[str]], str]) -> None:
     with _report_errors(path), locked(path) as descriptor:
         content = unpacked(raw := _read(descriptor, 0))
         # Lines end where they do for who reads a log: at "\r" too.
-        lines = io.StringIO(content.decode("utf-8", "replace"), newline=None)
+        lines = io.TextIOWrapper(io.BytesIO(content), "utf-8", "replace")
         write_whole(path, change(lines))
         unlock(descriptor)
         if content is not raw:

@@ -249,3 +249,13 @@ def test_any_trial_survives_writing_and_reading(index, knobs, args, costs, messa
     back, back_result = decode(text)
     assert (back.task, back.config, back.target) == (inp.task, inp.config, target)
     assert back_result == result
+
+
+def test_what_records_have_in_common_is_kept_once():
+    extra = {"clocks": {"sm_mhz": 1980}, "resources": {"registers": 7}, "device_class": "H sm_90"}
+    text = encode(make_input(), good(1.0)._replace(extra=extra))
+    one, other = (decode(text)[1].evidence for _ in range(2))
+    pairs = [(one.__dict__, other.__dict__), (one.clocks, other.clocks)]
+    for first, second in (*pairs, (one.resources, other.resources)):
+        assert all(key is again for key, again in zip(first, second, strict=True))
+    assert one.device_class is other.device_class
