@@ -56,6 +56,9 @@ class Tail:
         self._unpacker: Unpacker | None = None
         # What was unpacked and not given yet, which may be much.
         self._ready = memoryview(b"")
+        # What is wrong with the packed data; and time and size of the file when it was looked at.
+        self._damage = ""
+        self._version = 0, 0
 
     def news(self) -> News:
         """Return the lines that are new, limited to a moment's work; never raises OSError."""
@@ -88,7 +91,7 @@ class Tail:
     def rewind(self) -> None:
         """Begin anew."""
         self.read, self._held, self._mark, self._taken = 0, bytearray(), b"", False
-        self._ready = memoryview(b"")
+        self._ready, self._damage = memoryview(b""), ""
 
     def _news(self, descriptor: int) -> News:
         found = os.fstat(descriptor)
@@ -97,12 +100,15 @@ class Tail:
             return News()
         self.state = "following"
         known = found.st_dev, found.st_ino
+        version = found.st_mtime_ns, found.st_size
         restarted = self._known is not None and not self._same(descriptor, known, found.st_size)
+        restarted |= bool(self._damage) and self._version != version
         if restarted:
             self.rewind()
-        self._known, self.size = known, found.st_size
+        self._known, self.size, self._version, before = known, found.st_size, version, self.read
         data = self._next(descriptor)
-        more = self.read < found.st_size or len(self._ready) > 0
+        moved = bool(data) or self.read > before
+        more = len(self._ready) > 0 or (moved and self.read < found.st_size)
         if not data:
             return News(restarted=restarted, more=more)
         self._held += data
@@ -126,14 +132,23 @@ class Tail:
         return bytes(text)
 
     def _unpacked(self, descriptor: int) -> bytes:
+        if self._damage:
+            self.state = self._damage
+            return b""
         data = os.pread(descriptor, CHUNK, self.read)
         if not self.read:
+            if data == MAGIC[:1]:  # of more that is still being written
+                return b""
             self._unpacker = Unpacker() if data.startswith(MAGIC) else None
         if self._unpacker is None:
             text = data
         else:
             data = data[:PIECE]
-            text = self._unpacker.unpack(data)
+            try:
+                text = self._unpacker.unpack(data)
+            except OSError as error:
+                self.state = self._damage = str(error.strerror)
+                return b""
             if not data and self._unpacker.is_inside:
                 self.state = CUT
         self.read += len(data)

@@ -145,7 +145,8 @@ class LogDatabase(Database):
         whole = content
         if text is content:  # not packed: a writer may be in the middle of the last line
             text = whole = content[: content.rfind(b"\n") + 1]
-        for line in text.decode("utf-8", "replace").removesuffix("\n").split("\n"):
+        lines = text.decode("utf-8", "replace").split("\n")
+        for line in lines if lines[-1] else lines[:-1]:
             row = line.removesuffix("\r")
             self._by_key.setdefault(key_of(row), []).append(row)
         self._seen = _Seen(

@@ -12,6 +12,7 @@ from autotune.errors import RecordError
 from autotune.record import ApplyHistoryBest, load_from_file, open_database
 from autotune.record.compaction import compact, pick_best
 from autotune.record.log_database import LogDatabase
+from autotune.record.packed import MAGIC
 from autotune.record.writer import LogWriter
 from tests.cli.log_commands import GEMM, pair, run
 from tests.record.records import good
@@ -123,6 +124,50 @@ def test_the_live_page_follows_a_packed_log(packed):
         lines += news.lines
     assert len(lines) == len(PAIRS)
     assert tail.state == "following"
+
+
+def test_a_packed_log_that_is_being_copied_is_followed_byte_by_byte(packed):
+    content = packed.read_bytes()
+    packed.write_bytes(b"")
+    tail, lines = Tail(packed), []
+    for end in range(1, len(content) + 1):
+        with packed.open("r+b") as file:
+            file.write(content[:end])
+        news = tail.news()
+        assert not news.restarted
+        lines += news.lines
+    assert len(lines) == len(PAIRS)
+    assert tail.state == "following"
+
+
+@pytest.mark.parametrize("place", [2, -300])
+def test_a_damaged_packed_log_that_is_copied_again_in_place_is_shown_again(packed, place):
+    content = packed.read_bytes()
+    packed.write_bytes(content[:place] + b"xxxx" + content[place:][4:])
+    tail, damaged = Tail(packed), []
+    for _ in range(3):
+        assert not tail.news().more
+        damaged.append(tail.state)
+    assert all(state.startswith("its gzip data are damaged") for state in damaged)
+    packed.write_bytes(content + b"\0" * 512)
+    news = tail.news()
+    assert news.restarted
+    assert (len(news.lines), tail.state) == (len(PAIRS), "following")
+
+
+def test_a_log_whose_place_a_damaged_packed_one_takes_is_not_shown_any_more(packed, tmp_path):
+    tail = Tail(tmp_path / "x.log")
+    assert len(tail.news().lines) == len(PAIRS)
+    (tmp_path / "x.log").write_bytes(MAGIC + b"xxxx" * 100)
+    assert tail.news().restarted
+
+
+def test_what_a_database_of_a_log_knows_does_not_grow_when_it_is_asked_again(packed, tmp_path):
+    for path in (packed, tmp_path / "x.log"):
+        database = LogDatabase(path)
+        for _ in range(2):
+            assert database.load(PAIRS[0][0]) is not None
+        assert not database.holds("")
 
 
 def test_a_small_packed_file_that_unpacks_to_an_endless_line_is_refused(tmp_path, monkeypatch):
