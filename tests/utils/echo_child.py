@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 
 
@@ -12,6 +13,8 @@ def main(port):
         what, value = port.receive()
         if what == "echo":
             port.send(value)
+        elif what == "surroundings":
+            port.send([os.getcwd(), dict(os.environ), sys.path])
         elif what == "print":
             print(value, flush=True)
             port.send("printed")

@@ -4,6 +4,7 @@ import contextlib
 import os
 import platform
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,23 @@ def test_a_worker_is_our_child_in_a_group_of_its_own_and_ends_as_it_is_told(
         worker.receive(60)
     worker.close()
     assert not process.exists()
+
+
+@pytest.mark.parametrize("forked", [True, False], ids=["forked", "started"])
+def test_a_worker_has_the_folder_variables_and_path_of_when_it_was_started(
+    forked, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("tests.prestarted._MODULES", ("echo_child",))
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    with contextlib.nullcontext() if forked else started_anew():
+        for name in ("first", "second"):
+            (tmp_path / name).mkdir()
+            monkeypatch.chdir(tmp_path / name)
+            monkeypatch.syspath_prepend(str(tmp_path / name))
+            child = Child("echo_child", {f"AUTOTUNE_{name}": "1"})
+            child.send(("surroundings", None))
+            folder, variables, path = child.receive(60)
+            child.close()
+            assert folder == os.getcwd()
+            assert variables == {**os.environ, f"AUTOTUNE_{name}": "1"}
+            assert path == sys.path
