@@ -52,13 +52,17 @@ class LogWriter:
         """Check that the log can be written, before anything is measured for it.
 
         Raises:
-            RecordError: it, or the folder in which it would be made, is not writable.
+            RecordError: it, or the folder in which it would be made, is not writable, or what
+                should be a folder is a file.
         """
         places = (self.path, *self.path.absolute().parents)
         there = next((place for place in places if place.exists()), self.path)
-        if not os.access(there, os.W_OK):
+        why = "" if os.access(there, os.W_OK) else "is not writable"
+        if there != self.path and not there.is_dir():
+            why = "is no folder"
+        if why:
             raise RecordError(
-                f"cannot write the log {self.path}: {there} is not writable; choose another path"
+                f"cannot write the log {self.path}: {there} {why}; choose another path"
             )
 
     def append(self, inp: MeasureInput, result: MeasureResult) -> None:

@@ -315,3 +315,10 @@ def test_a_log_that_cannot_be_written_is_refused_before_anything_is_measured(
     assert not list(tmp_path.iterdir())
     (tmp_path / "known.log").touch()
     begin(tmp_path / "known.log")
+
+
+@pytest.mark.parametrize("path", ["file/x.log", "file/folder/x.log"])
+def test_a_log_below_a_file_is_refused_before_anything_is_measured(path, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(RecordError, match="file is no folder; choose another path"):
+        log_to_file(tmp_path / path)
