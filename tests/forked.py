@@ -5,6 +5,7 @@ Importing takes longer than most of these scripts run, and they are started and 
 
 import contextlib
 import multiprocessing
+import multiprocessing.util
 import os
 import signal
 import sys
@@ -21,6 +22,7 @@ _IMPORTED = ["autotune.task", "autotune.tuner.callback", "autotune.measure.run.o
 def forkserver_with(modules=()):
     """Starts the fork server on first use, with what it imports, and stops it at the end."""
     forkserver._forkserver._stop()
+    multiprocessing.util.get_temp_dir()  # made once, and not where a test wants its own files
     _CONTEXT.set_forkserver_preload([*_IMPORTED, *modules])
     yield
     forkserver._forkserver._stop()
