@@ -191,6 +191,11 @@ MISTAKES = {
         if (t > most) most = t;  // @""",
         "race on shared memory .* with no barrier between",
     ),
+    "write-after-reads-of-the-own-and-another-warp": (
+        """__shared__ float s; s = 0; __syncthreads();
+        if (t == 0 || t >= 32) b[i] = s; if (t == 0) s = b[i] + 1;  // @""",
+        "race on shared memory",
+    ),
     "column-in-place-of-a-row": (
         """__shared__ float s[8][9];
         s[t % 8][t / 8] = a[i];
