@@ -14,7 +14,8 @@ from autotune.driver import build
 from autotune.target import Target
 
 EXACT = {
-    "exp": np.exp, "log": np.log, "tanh": np.tanh, "erf": special.erf, "sigmoid": special.expit,
+    "exp": np.exp, "log": np.log, "log1p": np.log1p, "tanh": np.tanh, "erf": special.erf,
+    "sigmoid": special.expit,
 }  # fmt: skip
 SPECIAL = np.array(
     [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 3e38, -3e38, 1e-30, -1e-30, 1e-42, -1e-42,
@@ -42,7 +43,7 @@ def test_each_function_has_a_case():
 
 
 # Units in the last place.
-BOUNDS = {"exp": 1.6, "log": 1.1, "tanh": 5.1, "erf": 5.1, "sigmoid": 2.9}
+BOUNDS = {"exp": 1.6, "log": 1.1, "log1p": 2.1, "tanh": 5.1, "erf": 5.1, "sigmoid": 2.9}
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -52,7 +53,9 @@ def test_results_of_all_magnitudes_are_within_their_bounds(name):
     usual = rng.uniform(-10, 10, 60_000).astype(np.float32)
     values = np.concatenate([bits[np.isfinite(bits)], usual, 10 * usual])
     values = values[: len(values) // 16 * 16]
-    values = abs(values) if name == "log" else values
+    values = abs(values) if name in ("log", "log1p") else values
+    if name == "log1p":
+        values = np.concatenate([values, rng.uniform(-1, 1, 60_000).astype(np.float32)])
     out, module = applied(name, values)
     with np.errstate(all="ignore"):
         exact = EXACT[name](values.astype(np.float64))
