@@ -21,12 +21,19 @@ def formulas() -> dict[Any, Callable[..., Any]]:
     aten = torch("importers", GraphError).ops.aten
     return {
         aten.copysign.Tensor: _copysign,
+        aten.copysign.Scalar: lambda x, sign: _copysign(x, _number(sign, x)),
         aten.hypot.default: _in_floats(_hypot),
         aten.fmax.default: lambda a, b: _of_numbers(torch().maximum, a, b),
         aten.fmin.default: lambda a, b: _of_numbers(torch().minimum, a, b),
         aten.round.decimals: _in_floats(_round),
         aten.bucketize.Tensor: _bucketize,
+        aten.bucketize.Scalar: lambda x, edges, **how: _bucketize(_number(x, edges), edges, **how),
         aten.searchsorted.Tensor: _searchsorted,
+        aten.searchsorted.Scalar: (
+            lambda edges, x, **how: _searchsorted(edges, _number(x, edges), **how)
+        ),
+        aten.index_fill.int_Scalar: _index_fill,
+        aten.index_fill.int_Tensor: _index_fill,
         aten._cdist_forward.default: _distances,
     }
 
@@ -40,9 +47,7 @@ def _in_floats(formula: Callable[..., Any]) -> Callable[..., Any]:
         tensors = [each for each in args if isinstance(each, pytorch.Tensor)]
         if any(each.is_complex() for each in tensors):
             return NotImplemented
-        kind = functools.reduce(pytorch.promote_types, [each.dtype for each in tensors])
-        if not kind.is_floating_point:
-            kind = pytorch.get_default_dtype()
+        kind = _float_kind(*tensors)
         wide = pytorch.promote_types(kind, pytorch.float32)
         args = tuple(each.to(wide) if isinstance(each, pytorch.Tensor) else each for each in args)
         return formula(*args, **kwargs).to(kind)
@@ -50,11 +55,23 @@ def _in_floats(formula: Callable[..., Any]) -> Callable[..., Any]:
     return computed
 
 
+def _float_kind(*tensors: Any) -> Any:
+    """Return the type of a result of one or two tensors that is a float."""
+    pytorch = torch()
+    kind = pytorch.result_type(tensors[0], tensors[-1])
+    return kind if kind.is_floating_point else pytorch.get_default_dtype()
+
+
+def _number(value: float, like: Any) -> Any:
+    """Return a number of Python as a tensor that does not widen the types of others."""
+    pytorch = torch()
+    kind = pytorch.result_type(like, value)
+    return pytorch.full((), value, dtype=kind, device=like.device)
+
+
 def _copysign(x: Any, sign: Any) -> Any:
     pytorch = torch()
-    kind = pytorch.promote_types(x.dtype, sign.dtype)
-    if not kind.is_floating_point:
-        kind = pytorch.get_default_dtype()
+    kind = _float_kind(x, sign)
     size = x.to(kind).abs()
     negative = sign < 0
     if sign.dtype.is_floating_point:  # the zero that is negative
@@ -68,14 +85,14 @@ def _hypot(a: Any, b: Any) -> Any:
     great, small = pytorch.maximum(a, b), pytorch.minimum(a, b)
     share = small / pytorch.where(great == 0, 1.0, great)
     finite = great * (1 + share * share).sqrt()
-    return pytorch.where(great == math.inf, great, finite)
+    return pytorch.where((a == math.inf) | (b == math.inf), math.inf, finite)
 
 
 def _of_numbers(function: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     """Return a function of two, or the one that is a number."""
     pytorch = torch()
+    kind = pytorch.result_type(a, b)
     a, b = pytorch.broadcast_tensors(a, b)
-    kind = pytorch.promote_types(a.dtype, b.dtype)
     a, b = a.to(kind), b.to(kind)
     if not kind.is_floating_point:
         return function(a, b)
@@ -101,9 +118,20 @@ def _searchsorted(
         return NotImplemented
     if sorter is not None:
         boundaries = boundaries.gather(-1, sorter)
+    kind = pytorch.result_type(boundaries, x)
+    boundaries, x = boundaries.to(kind), x.to(kind)
     own = boundaries if boundaries.dim() == 1 else boundaries[..., None, :]
     after = own > x[..., None] if right or side == "right" else own >= x[..., None]
     return (~after).sum(-1).to(pytorch.int32 if out_int32 else pytorch.int64)
+
+
+def _index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
+    """Write a number to places that, unlike those of `index_copy`, may count from the end."""
+    whole = x.reshape(x.shape or (1,))
+    places = [*[None] * (dim % whole.dim()), index.reshape(-1)]
+    if not isinstance(value, torch().Tensor):
+        value = torch().full((), value, dtype=x.dtype, device=x.device)
+    return torch().ops.aten.index_put(whole, places, value.to(x.dtype)).reshape(x.shape)
 
 
 def _distances(a: Any, b: Any, p: float, mode: int | None) -> Any:

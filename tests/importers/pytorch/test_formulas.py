@@ -19,6 +19,9 @@ EDGES = torch.tensor([-1.0, 0.0, 0.0, 0.3, 2.5])
 OWN = torch.tensor([[0, 3, 3, 8], [1, 2, 5, 5]])
 FORMULAS = {
     "log1p": (torch.log1p, X.abs()),
+    "expm1": (torch.expm1, X),
+    "elu": (torch.nn.functional.elu, X),
+    "softplus": (torch.nn.functional.softplus, 10 * X),
     "acosh": (torch.acosh, X.abs() + 1),
     "acosh near one": (torch.acosh, 1 + X[2:6].abs() * 1e-3),
     "asinh": (torch.asinh, X),
@@ -28,9 +31,14 @@ FORMULAS = {
     "atanh": (torch.atanh, X[:8]),
     "copysign": (torch.copysign, X, Y[:6].repeat(2)),
     "copysign of whole numbers": (torch.copysign, torch.arange(4), torch.tensor([1, -1, 0, -7])),
+    "copysign of a number": (lambda x: torch.copysign(x, -0.0), X),
+    "copysign of a number of whole ones": (lambda x: torch.copysign(x, -2), torch.arange(4)),
     "hypot": (torch.hypot, X, Y),
+    "hypot of an infinity and no number": (torch.hypot, ODD, ODD[[2, 0, 0, 0]]),
+    "hypot of one of more bits": (torch.hypot, X, torch.tensor(2.0, dtype=torch.float64)),
     "hypot of infinities": (torch.hypot, ODD, ODD.flip(0)),
     "fmax": (torch.fmax, X, Y),
+    "fmax of one of more bits": (torch.fmax, X, torch.tensor(2.0, dtype=torch.float64)),
     "fmin": (torch.fmin, ODD[:, None], X),
     "fmin of whole numbers": (torch.fmin, torch.arange(4), torch.tensor([1, -1, 0, -7])),
     "round": (lambda x: torch.round(x, decimals=2), X[:10] / 3),
@@ -38,6 +46,18 @@ FORMULAS = {
     "bucketize": (torch.bucketize, X, EDGES),
     "bucketize right": (lambda x, e: torch.bucketize(x, e, right=True), X, EDGES),
     "bucketize no number": (lambda x, e: torch.bucketize(x, e, out_int32=True), ODD, EDGES),
+    "bucketize one": (lambda e: torch.bucketize(0.3, e), EDGES),
+    "bucketize one of halves": (
+        lambda x, e: torch.bucketize(x, e, right=True), torch.tensor(0.3), EDGES.half(),
+    ),
+    "searchsorted one": (lambda e: torch.searchsorted(e, 0.3, side="right"), EDGES),
+    "index_fill from the end": (
+        lambda x, i: torch.index_fill(x, 1, i, 7), ROWS, torch.tensor([-1, 2]),
+    ),
+    "index_fill by a tensor": (
+        lambda x, i, n: torch.index_fill(x, 0, i, n), torch.arange(5), torch.tensor(-2),
+        torch.tensor(7),
+    ),
     "searchsorted rows": (torch.searchsorted, OWN, torch.tensor([[3, 9], [0, 5]])),
     "searchsorted right": (
         lambda e, x: torch.searchsorted(e, x, side="right"), OWN, torch.tensor([[3, 9], [0, 5]]),

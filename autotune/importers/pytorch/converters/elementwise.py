@@ -162,7 +162,7 @@ def elu(
     dtype = x.dtype
     inner = x if input_scale == 1 else call.binary(ops.Multiply, x, input_scale, dtype)
     low = call.apply(ops.Minimum(), inner, call.constant(0, dtype))
-    bent = call.binary(ops.Subtract, call.apply(ops.Exp(), low), 1, dtype)
+    bent = _less_one(call, low)
     if alpha != 1:
         bent = call.binary(ops.Multiply, bent, alpha, dtype)
     result = call.binary(ops.Add, call.apply(ops.Relu(), x), bent, dtype)
@@ -174,7 +174,7 @@ def softplus(call: Call, x: Value, beta: float = 1, threshold: float = 20) -> Va
     """Take log(1 + exp(x)), in a form that does not overflow."""
     scaled = x if beta == 1 else call.binary(ops.Multiply, x, float(beta), x.dtype)
     small = call.apply(ops.Exp(), call.apply(ops.Negative(), call.apply(ops.Abs(), scaled)))
-    more = call.apply(ops.Log(), call.binary(ops.Add, small, 1, x.dtype))
+    more = call.apply(ops.Log1p(), small)
     total = call.apply(ops.Add(), call.apply(ops.Relu(), scaled), more)
     return total if beta == 1 else call.binary(ops.Multiply, total, 1 / beta, x.dtype)
 
@@ -182,8 +182,14 @@ def softplus(call: Call, x: Value, beta: float = 1, threshold: float = 20) -> Va
 @converts("expm1")
 def expm1(call: Call, x: Value) -> Value:
     """Take exp(x) - 1."""
-    x = call.cast(x, call.type.dtype)
-    return call.binary(ops.Subtract, call.apply(ops.Exp(), x), 1, x.dtype)
+    return _less_one(call, call.cast(x, call.type.dtype))
+
+
+def _less_one(call: Call, x: Value) -> Value:
+    """Return exp(x) - 1 as tanh(x / 2) (exp(x) + 1), which is exact near zero, too."""
+    half = call.apply(ops.Tanh(), call.binary(ops.Multiply, x, 0.5, x.dtype))
+    more = call.binary(ops.Add, call.apply(ops.Exp(), x), 1, x.dtype)
+    return call.apply(ops.Multiply(), half, more)
 
 
 @converts("log2", "log10")
