@@ -25,15 +25,17 @@ def hard_sigmoid(call: Call, x: Value, alpha: float = 0.2, beta: float = 0.5) ->
 def softplus(call: Call, x: Value) -> Value:
     """Return ``log(1 + exp(x))`` as ``max(x, 0) + log(1 + exp(-|x|))``, without overflow."""
     small = call.apply(ops.Exp(), call.apply(ops.Negative(), call.apply(ops.Abs(), x)))
-    rest = call.apply(ops.Log(), call.binary(ops.Add, small, 1))
-    return call.apply(ops.Add(), call.apply(ops.Relu(), x), rest)
+    return call.apply(ops.Add(), call.apply(ops.Relu(), x), call.apply(ops.Log1p(), small))
 
 
 def elu(call: Call, x: Value, alpha: float = 1.0, below: float = 1.0, gamma: float = 1.0) -> Value:
     """Return ``gamma * x`` from 0 on, and ``gamma * alpha * (exp(x / below) - 1)`` below."""
     least = call.binary(ops.Minimum, x, 0)
     least = least if below == 1 else call.binary(ops.Divide, least, below)
-    power = call.binary(ops.Subtract, call.apply(ops.Exp(), least), 1)
+    # exp(x) - 1 as tanh(x / 2) (exp(x) + 1), which is exact near zero, too.
+    half = call.apply(ops.Tanh(), call.binary(ops.Multiply, least, 0.5))
+    power = call.binary(ops.Add, call.apply(ops.Exp(), least), 1)
+    power = call.apply(ops.Multiply(), half, power)
     power = power if alpha == 1 else call.binary(ops.Multiply, power, alpha)
     total = call.apply(ops.Add(), call.apply(ops.Relu(), x), power)
     return total if gamma == 1 else call.binary(ops.Multiply, total, gamma)
