@@ -35,7 +35,7 @@ from autotune.lowering.extents import (
 from autotune.lowering.plan import Plan, StagePlan, Thread
 from autotune.lowering.regions import Region, clip, cover, relax, whole
 from autotune.lowering.scan_plan import check_steps, scan_plan
-from autotune.lowering.shared_work import check_shared_work, reads_own_block
+from autotune.lowering.shared_work import beyond_tensor, check_shared_work, reads_own_block
 from autotune.lowering.unfinished import is_unattached, unattached
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
@@ -130,16 +130,17 @@ class _Inference:
         values = axis_values(self.simplifier, stage.relations, extents, loops)
         overruns = overrun_conditions(self.simplifier, stage.relations, extents, values)
         edges = self._edges(op, regions, values)
-        env = self._environment(op, regions, values)
-        body = self.simplifier.body(op, env)
+        body = self.simplifier.body(op, self._environment(op, regions, values))
         private = self.gpu and scope == "local" and not kept
-        if scope == "local" and stage.computes_whole_tiles:
-            # All threads of a warp have to take part in an instruction.
-            edges = [edge for edge in edges if self._is_uniform(edge, outside)]
-        elif private and edges and reads_own_block(self.simplifier, body, self.kept):
+        is_whole = private and stage.computes_whole_tiles
+        # All threads of a warp have to take part in an instruction.
+        asked = [edge for edge in edges if is_whole and self._is_uniform(edge, outside)]
+        if private and asked != edges and reads_own_block(self.simplifier, body, self.kept):
             # What lies beyond the tensor is computed too, which costs less than to ask: nobody
             # reads it, and what it is computed from has memory as it is not clipped.
-            self.unclipped[stage], edges = edges, []
+            self.unclipped[stage], edges = [e for e in edges if e not in asked], asked
+        elif is_whole and asked != edges:
+            raise beyond_tensor(stage)
         conditions = [*(condition for _, condition in overruns), *edges]
         plan = StagePlan(
             stage=stage,

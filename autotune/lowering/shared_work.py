@@ -46,6 +46,15 @@ def reads_own_block(simplifier: BodySimplifier, body: Body, kept: Collection[Sta
     return True
 
 
+def beyond_tensor(stage: Stage) -> LoweringError:
+    """Return the error for instructions of a warp that would read beyond a tensor."""
+    return LoweringError(
+        f"{stage.op.name}: tiles for tensor cores are larger than what is left of the result, and "
+        "would be computed from beyond the operands; read these by cache_read in shared memory, "
+        "attached to a loop of the product, or choose tiles that divide the result"
+    )
+
+
 def _private(stage: Stage, scope: str, leaf: IterVar, thread: Thread) -> LoweringError:
     """Return the error for work shared on what each thread, or block, has a copy of.
 

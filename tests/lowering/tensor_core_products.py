@@ -4,8 +4,11 @@ from autotune import te
 from tests.lowering.warpgroup_products import definition
 
 
-def product(m, n, k, rows=4, warps=2, **options):
-    """A schedule and its arguments: a warp has 8 times ``rows`` rows and 32 columns."""
+def product(m, n, k, rows=4, warps=2, copied=True, **options):
+    """A schedule and its arguments: a warp has 8 times ``rows`` rows and 32 columns.
+
+    Operands are ``copied`` to shared memory, or read where they are.
+    """
     a, b, c, d = definition(m, n, k, **options)
     s = te.create_schedule(d.op)
     s[c].set_scope("local")
@@ -15,7 +18,7 @@ def product(m, n, k, rows=4, warps=2, **options):
     chunk, step = s[c].split(c.op.reduce_axis[0], factor=16 // words)
     s[c].reorder(chunk, step, *c.op.axis)
     s[c].pragma(step, "tensor_core", 1)
-    for source in (a, b):
+    for source in (a, b) if copied else ():
         shared = s[s.cache_read(source, "shared", [c])]
         shared.compute_at(s[c], chunk)
         fused, vector = shared.split(shared.fuse(*shared.op.axis), factor=8 // words)
