@@ -39,6 +39,11 @@ LARGE, LARGE_OF_FEW = 2**24, 2**22
 # `gemm_skinny_int8` must be faster by estimate, and of a b stored as [k, n] faster than by TMA.
 MOVED, HIDDEN, LAUNCHES = 2600, 1700, 4500
 MARGIN, MARGIN_ALONG_N = 1.26, 1.45
+# Extent of K from which up to 64 rows by a b stored as [k, n] are faster by TMA than by
+# ``mma.sync``, whatever estimates say: 12x9072x1488 took an H200 5.4 us by TMA and 7.7, twelve
+# others 0.18 to 0.73 of the time, but 62x11136x368 4.2 and 4.0. Cycles that each part of such a
+# sum takes more than the estimate has: 16x352x16208 in 32 parts took 5.4 us, streamed 4.5.
+LONG_OF_FEW, PART = 1024, 50
 # Cycles that copies of rows of no multiple of 4 take beyond those, in the mean of four products,
 # and extent of K up to which many such rows are faster without copies: 147x328x25538 took 60 us.
 # Those of the kernel that copies for a product by TMA.
@@ -73,7 +78,7 @@ def streams(shape: Gemm, target: Target, knobs: Container[str]) -> bool:
     if refused or "warps_m" in knobs or streams_copies(shape, knobs):
         return False
     if gemm_skinny_int8.suits(shape, knobs):
-        sorted_b = not shape.transpose_a and not shape.transpose_b and gemm_mma.reads(shape)
+        sorted_b = _lies_along_n(shape) and gemm_mma.reads(shape)
         chosen = gemm_skinny_int8.KNOB in knobs
         return chosen or not sorted_b or _is_streamed_fastest(shape, target)
     return _beats_copies(shape, target)
@@ -118,18 +123,27 @@ def _is_streamed_fastest(shape: Gemm, target: Target) -> bool:
     on_copies = _on_copies(shape, target)[0]
     if not gemm_mma.reads(shape):
         return streamed < on_copies
-    by_tma = MARGIN if shape.transpose_a or shape.transpose_b else MARGIN_ALONG_N
-    short = shape.k <= gemm_half.SHORT_SUM
-    if gemm_skinny_int8.suits(shape) and not short:
+    by_tma = MARGIN_ALONG_N if _lies_along_n(shape) else MARGIN
+    if gemm_skinny_int8.suits(shape) and shape.k > gemm_half.SHORT_SUM:
         return by_tma * streamed < on_copies
-    by_mma = by_tma if short else MARGIN
+    by_mma = by_tma if shape.k <= gemm_half.SHORT_SUM else MARGIN
     return by_tma * streamed < on_copies and by_mma * streamed < _as_they_are(shape, target)[0]
+
+
+def _lies_along_n(shape: Gemm) -> bool:
+    """Return whether rows of a are along the sum, and those of b across it."""
+    return not shape.transpose_a and not shape.transpose_b
+
+
+def _is_few_along_n(shape: Gemm) -> bool:
+    """Return whether rows of such an a are few."""
+    return _lies_along_n(shape) and gemm_skinny_int8.suits(shape)
 
 
 def _on_copies(shape: Gemm, target: Target) -> tuple[float, dict[str, int]]:
     """Return the estimated cycles of the fastest product on K-major copies, and its choice."""
     whole = along_k(shape)
-    few = not gemm_tma.suits_integers(whole)
+    few, few_along_n = not gemm_tma.suits_integers(whole), _is_few_along_n(shape)
     short = shape.k <= gemm_tma_untuned.SHORT_SUM
     if not gemm_half.offered(whole, target) or (few and (short or not gemm_mma.reads(shape))):
         if gemm_mma.reads(shape):
@@ -150,6 +164,7 @@ def _on_copies(shape: Gemm, target: Target) -> tuple[float, dict[str, int]]:
         if gemm_tma.violation(whole, choice, target) is None:
             run = float(gemm_tma.estimate(whole, choice, target)) + _copying(shape, choice)
             run += COPIES * any(copied(shape, choice).values())
+            run += PART * choice["split"] * few_along_n
             every.append((run - HIDDEN, choice))
     if every:
         return min(every, key=lambda one: one[0])
@@ -274,10 +289,11 @@ class AlongK:
         """Return the choice to use where nothing was tuned."""
         if self.family is gemm_skinny_int8 or not is_needed(shape):
             return self.family.default_choice(self._whole(shape, {}), target)
-        _, choice = min(
-            (_as_they_are(shape, target), _on_copies(shape, target)), key=lambda one: one[0]
-        )
-        return choice
+        cycles, choice = _on_copies(shape, target)
+        few = _is_few_along_n(shape) and shape.k >= LONG_OF_FEW
+        if few and choice and not any(copied(shape, choice).values()):
+            return choice
+        return min((_as_they_are(shape, target), (cycles, choice)), key=lambda one: one[0])[1]
 
     def kernel(self, shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernels of a choice: copies, and the product."""

@@ -274,6 +274,16 @@ def test_few_rows_by_a_matrix_that_tma_reads_as_it_is_run_by_tma_where_estimates
     assert task.instantiate(task.default()).calls[0].entry == "gemm_tma"
 
 
+def test_long_sums_of_few_rows_run_by_tma_rather_than_by_mma_whatever_estimates_say():
+    task = task_of(Gemm(12, 9072, 1488, "int8"))
+    assert task.instantiate(task.default()).calls[0].entry == "gemm_tma"
+
+
+def test_sums_in_many_parts_are_streamed():
+    task = task_of(Gemm(16, 352, 16208, "int8"))
+    assert "gemm_tma" not in task.instantiate(task.default()).calls[0].entry
+
+
 def test_clusters_that_are_not_spread_evenly_share_multiprocessors():
     shape = Gemm(32, 2048, 8192, "int8", transpose_b=True)
     wide = {"vec": 8, "strips": 1, "ranges": 4, "split": 4, "ahead": 1, "frags_m": 2}
