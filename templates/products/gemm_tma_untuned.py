@@ -248,7 +248,7 @@ def _band(shape: Product, choice: Mapping[str, int]) -> int:
     H100, 9.0 by 1, 320x2048x1536 6.4 and 5.1 (by 4 5.2). As TF32 blocks alone gain too:
     125x3264x2400 nt took an H200 13.1 us by 8, 10.6 by 1; in pairs 960x1856x3264 nt took 37.4 by 8
     and 42.1 by 4. In clusters of 2x2 blocks 2 took 0.94 to 0.99 of the time of 8, for all of five
-    products (an H200: 368x2560x720 9.1 us by 8, 8.6 by 2).
+    products (an H100: 368x2560x720 9.1 us by 8, 8.6 by 2).
     """
     tiling = TmaTiling(shape, choice)
     form = tiling.form

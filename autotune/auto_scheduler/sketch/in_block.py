@@ -46,7 +46,7 @@ from autotune.auto_scheduler.transform_steps.loops import TENSOR_CORE
 # threads have a row, so that a warp has eight rows at once, and waits for sums of them once.
 _TOGETHER = 2
 # Elements of a row at most. Of 512, of which a block holds 64 rows, three kernels took 21.1 us on
-# an H200, and this one 23.5; of 128 it took 8.8 us, three 13.4.
+# an H100, and this one 23.5; of 128 it took 8.8 us, three 13.4.
 _LONGEST = 256
 # The rests, modulo the units, that rows in shared memory are long, of the operand and of results
 # of the first product: threads that are rows apart then use different banks.
