@@ -116,8 +116,8 @@ def case_name(case):
     return f"{case[0].name}-{'-'.join('x'.join(map(str, shape)) for shape in case[1:])}"
 
 
-@pytest.mark.parametrize("case", CASES, ids=case_name)
-def test_type_reference_and_expression_agree(case):
+def drawn(case):
+    """float32 arrays on which the operator of a case is defined."""
     op, *shapes = case
     rng = np.random.default_rng(0)
     arrays = [rng.uniform(0.1, 1, shape).astype("float32") for shape in shapes]
@@ -127,6 +127,12 @@ def test_type_reference_and_expression_agree(case):
         arrays[0] += 1.0
     if op.name == "where":
         arrays[0] = (arrays[0] > 0.5).astype("float32")
+    return arrays
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_name)
+def test_type_reference_and_expression_agree(case):
+    op, arrays = case[0], drawn(case)
     types = [TensorType(a.shape) for a in arrays]
     given = op.infer(*types)
     expected = given if isinstance(given, tuple) else (given,)
