@@ -10,8 +10,10 @@ Example::
     y = torch.compile(lambda x, w: relu_conv(x, w) + 1, fullgraph=True)(x, w)
 """
 
-from autotune.torch.backend import backend
+from autotune.torch.backend import backend, register
 from autotune.torch.compiled import CompiledModel, compile
 from autotune.torch.operator import as_op
 
 __all__ = ["CompiledModel", "as_op", "backend", "compile"]
+
+register()

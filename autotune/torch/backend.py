@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
+from importlib.metadata import entry_points
 from operator import is_, itemgetter
 from typing import Any
 
@@ -25,7 +26,7 @@ from autotune.torch.divided import DividedNetwork, told
 from autotune.torch.tensor_network import TensorNetwork
 from autotune.torch.traced import Number, kept_calls, module_of, name_of
 from autotune.utils.check import Check
-from autotune.utils.lazy_torch import torch
+from autotune.utils.lazy_torch import has_torch, torch
 
 logger = logging.getLogger("autotune")
 # Dynamo's mark of tensors that it passes because a module holds them.
@@ -75,6 +76,16 @@ def backend(
         )
         return graph_module.forward  # type: ignore[no-any-return]
     return Specialised(graph_module, how)
+
+
+def register() -> None:
+    """Give the backend its name in torch, unless it has it from the package's entry point.
+
+    A tree that is not installed has none.
+    """
+    named = any(each.name == "autotune" for each in entry_points(group="torch_dynamo_backends"))
+    if not named and has_torch():
+        torch()._dynamo.register_backend(backend, name="autotune")
 
 
 class Specialised:

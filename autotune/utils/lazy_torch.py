@@ -30,6 +30,15 @@ def torch(owner: str = "autotune.torch", error: type[AutotuneError] = KernelErro
     return found
 
 
+def has_torch() -> bool:
+    """Returns whether a PyTorch that `torch` accepts can be imported."""
+    try:
+        torch()
+    except KernelError:
+        return False
+    return True
+
+
 def flop_counter() -> Any:
     """Return torch's module that counts the operations of its operators."""
     torch()

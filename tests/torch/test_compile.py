@@ -1,6 +1,8 @@
 """Models of PyTorch as compiled networks: `torch.compile` and `autotune.torch.compile`."""
 
 import logging
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -378,6 +380,17 @@ def test_the_backend_has_an_entry_point():
     if not found:
         pytest.skip("autotune was installed before it had this backend")
     assert found[0].load() is autotune.torch.backend
+
+
+def test_a_tree_without_entry_points_names_the_backend_itself():
+    script = (
+        "import importlib.metadata as metadata\n"
+        "metadata.entry_points = lambda **_: metadata.EntryPoints(())\n"
+        "import torch, autotune.torch\n"
+        "double = torch.compile(lambda x: x + x, backend='autotune')\n"
+        "assert double(torch.ones(3)).tolist() == [2, 2, 2]\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=300)
 
 
 # ---- memory that is shared
