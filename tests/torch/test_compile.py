@@ -170,9 +170,9 @@ def test_a_tensor_of_another_shape_dtype_or_number_is_refused():
 def test_a_model_that_cannot_be_imported_is_refused_by_compile():
     class Cumulated(nn.Module):
         def forward(self, x):
-            return torch.logcumsumexp(x, 0)
+            return torch.lgamma(x)
 
-    with pytest.raises(GraphError, match=r"aten\.logcumsumexp\.default \(1\)"):
+    with pytest.raises(GraphError, match=r"aten\.lgamma\.default \(1\)"):
         autotune.torch.compile(Cumulated().eval(), torch.randn(4))
 
 
@@ -245,7 +245,7 @@ def test_two_models_of_one_class_keep_their_weights():
 def test_an_operator_that_is_missing_runs_by_torch_after_one_warning(caplog):
     class Cumulated(nn.Module):
         def forward(self, x):
-            return torch.logcumsumexp(x * 2, 0) + 1
+            return torch.lgamma(x * 2) + 1
 
     model, x = Cumulated().eval(), torch.randn(3, 4)
     fast = by_dynamo(model)
@@ -254,7 +254,7 @@ def test_an_operator_that_is_missing_runs_by_torch_after_one_warning(caplog):
             same(fast(x), model(x))
     told = [each.getMessage() for each in caplog.records if each.name == "autotune"]
     assert len(told) == 1
-    assert "aten.logcumsumexp.default (1)" in told[0]
+    assert "aten.lgamma.default (1)" in told[0]
 
 
 def test_a_bug_of_the_importer_ends_no_model(caplog, monkeypatch):

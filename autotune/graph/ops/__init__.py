@@ -56,11 +56,14 @@ from autotune.graph.ops.elementwise import (
     Elementwise,
     Erf,
     Exp,
+    Exp2,
     Floor,
     Full,
     LeakyRelu,
     Log,
     Log1p,
+    Log2,
+    Log10,
     Nearbyint,
     Negative,
     Relu,
@@ -94,7 +97,7 @@ from autotune.graph.ops.quantised_layers import QuantisedConv2d, QuantisedDense,
 from autotune.graph.ops.quantised_pool import QuantisedGlobalAvgPool2d
 from autotune.graph.ops.reduce import Argmax, Argmin, Max, Mean, Min, Prod, Reduction, Sum
 from autotune.graph.ops.requantise import Requantised
-from autotune.graph.ops.scan import Cummax, Cummin, Cumprod, Cumsum
+from autotune.graph.ops.scan import Cummax, Cummin, Cumprod, Cumsum, Logcumsumexp
 from autotune.graph.ops.shape import (
     BatchFlatten,
     Concatenate,
@@ -157,6 +160,7 @@ __all__ = [
     "Equal",
     "Erf",
     "Exp",
+    "Exp2",
     "ExpandDims",
     "Floor",
     "FloorDivide",
@@ -180,7 +184,10 @@ __all__ = [
     "LessEqual",
     "Log",
     "Log1p",
+    "Log2",
+    "Log10",
     "LogSoftmax",
+    "Logcumsumexp",
     "LogicalAnd",
     "LogicalNot",
     "LogicalOr",

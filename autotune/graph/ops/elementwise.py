@@ -71,7 +71,11 @@ def _special(name: str) -> Callable[[Array], Array]:
 
 
 Exp = _unary("exp", te.exp, np.exp)
+Exp2 = _unary("exp2", te.exp2, np.exp2)
 Log = _unary("log", te.log, np.log)
+# Of powers of 2 it is a whole number, unlike a multiple of another logarithm.
+Log2 = _unary("log2", te.log2, np.log2)
+Log10 = _unary("log10", te.log10, np.log10)
 Log1p = _unary("log1p", te.log1p, np.log1p)
 Sqrt = _unary("sqrt", te.sqrt, np.sqrt)
 Rsqrt = _unary("rsqrt", te.rsqrt, lambda x: 1 / np.sqrt(x))

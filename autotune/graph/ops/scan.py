@@ -43,6 +43,17 @@ _GREATEST = te.comm_reducer(_greater, lambda t: _identity(-math.inf, t), name="g
 _SMALLEST = te.comm_reducer(_smaller, lambda t: _identity(math.inf, t), name="smallest")
 
 
+def _log_of_both(x: Expr, y: Expr) -> Expr:
+    """Return log(exp(x) + exp(y)) by the greater of both."""
+    # Infinities less themselves are no numbers.
+    most = te.const(float(np.finfo(np.float32).max) / 2, x.dtype)
+    high, low = (te.max(te.min(each(x, y), most), -most) for each in (_greater, _smaller))
+    return _greater(x, y) + te.log1p(te.exp(low - high))
+
+
+_LOG_OF_SUM = te.comm_reducer(_log_of_both, lambda t: te.const(-math.inf, t), name="log_of_sum")
+
+
 @dataclass(frozen=True)
 class _Prefixes(Operator):
     """What the first 1, 2, ... elements along an axis combine to."""
@@ -209,4 +220,35 @@ class Cummin(_Prefixes):
     def reference(self, *inputs: Array) -> Array:
         """Take the least."""
         found: Array = np.minimum.accumulate(inputs[0], axis=self.along)
+        return found
+
+
+@dataclass(frozen=True)
+class Logcumsumexp(_Prefixes):
+    """Logarithms of the sums of powers of e of the first 1, 2, ... elements along an axis."""
+
+    name: ClassVar[str] = "logcumsumexp"
+    neutral: ClassVar[float] = -math.inf
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        """Return the type of the data, which are floats."""
+        found = super().infer(*inputs)
+        if not is_float(found.dtype):
+            self.refuse("data", "floats", found)
+        return found
+
+    @staticmethod
+    def reduced(values: Expr, axis: IterVar) -> Expr:
+        """Return the logarithm of the sum of all powers."""
+        logarithm: Expr = _LOG_OF_SUM(values, axis=axis)
+        return logarithm
+
+    @staticmethod
+    def combined(a: Expr, b: Expr) -> Expr:
+        """Return the logarithm of the sum of two powers."""
+        return _log_of_both(a, b)
+
+    def reference(self, *inputs: Array) -> Array:
+        """Add up powers by their logarithms."""
+        found: Array = np.logaddexp.accumulate(inputs[0], axis=self.along)
         return found

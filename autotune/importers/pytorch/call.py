@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NoReturn, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 
@@ -170,6 +171,28 @@ def converts(*names: str) -> Callable[[F], F]:
         return function
 
     return register
+
+
+def rounded_once(convert: F) -> F:
+    """Return a converter that computes with 16-bit floats in float32, and rounds its results.
+
+    So does torch. Rounded at each step, results of several steps lose digits, or overflow.
+    """
+
+    @functools.wraps(convert)
+    def converted(call: Call, x: Value, *rest: Any) -> Value | Sequence[Value | None] | None:
+        if x.dtype not in ("float16", "bfloat16"):
+            return convert(call, x, *rest)
+        wide = tuple(replace(each, dtype="float32") for each in call.types)
+        made = convert(replace(call, types=wide), call.cast(x, "float32"), *rest)
+        if made is None or isinstance(made, Value):
+            return made if made is None else call.cast(made, call.type.dtype)
+        return [
+            each if each is None else call.cast(each, kind.dtype)
+            for each, kind in zip(made, call.types, strict=True)
+        ]
+
+    return cast(F, converted)
 
 
 def converter_of(operator: Any, own: Mapping[str, Converter] | None = None) -> Converter | None:

@@ -14,6 +14,12 @@ from autotune.utils.lazy_torch import torch
 _MOST_BOUNDARIES = 4096
 # Rows from which on distances are computed by a product, as torch does.
 _BY_PRODUCT, _NEVER_BY_PRODUCT = 25, 2
+# Coefficients of 1, t, ... in the exponent of erfc; where erfc is 0 in float32.
+_ERFC = (
+    -1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398,
+    1.48851587, -0.82215223, 0.17087277,
+)  # fmt: skip
+_NO_TAIL = 16
 
 
 def formulas() -> dict[Any, Callable[..., Any]]:
@@ -22,6 +28,14 @@ def formulas() -> dict[Any, Callable[..., Any]]:
     return {
         aten.copysign.Tensor: _copysign,
         aten.copysign.Scalar: lambda x, sign: _copysign(x, _number(sign, x)),
+        aten.signbit.default: _is_negative,
+        aten.erfc.default: _in_floats(_erfc),
+        aten.ldexp.Tensor: _ldexp,
+        aten.addbmm.default: _addbmm,
+        aten.dist.default: lambda a, b, p=2: torch().linalg.vector_norm(a - b, p),
+        aten.narrow_copy.default: lambda x, *part: x.narrow(*part).clone(),
+        aten._trilinear.default: _trilinear,
+        aten.masked_scatter.default: _masked_scatter,
         aten.hypot.default: _in_floats(_hypot),
         aten.fmax.default: lambda a, b: _of_numbers(torch().maximum, a, b),
         aten.fmin.default: lambda a, b: _of_numbers(torch().minimum, a, b),
@@ -50,7 +64,8 @@ def _in_floats(formula: Callable[..., Any]) -> Callable[..., Any]:
         kind = _float_kind(*tensors)
         wide = pytorch.promote_types(kind, pytorch.float32)
         args = tuple(each.to(wide) if isinstance(each, pytorch.Tensor) else each for each in args)
-        return formula(*args, **kwargs).to(kind)
+        made = formula(*args, **kwargs)
+        return made if made is NotImplemented else made.to(kind)
 
     return computed
 
@@ -73,10 +88,75 @@ def _copysign(x: Any, sign: Any) -> Any:
     pytorch = torch()
     kind = _float_kind(x, sign)
     size = x.to(kind).abs()
-    negative = sign < 0
-    if sign.dtype.is_floating_point:  # the zero that is negative
-        negative = negative | ((sign == 0) & (sign.reciprocal() < 0))
-    return pytorch.where(negative, -size, size)
+    return pytorch.where(_is_negative(sign), -size, size)
+
+
+def _is_negative(x: Any) -> Any:
+    negative = x < 0
+    if x.dtype.is_floating_point:  # the zero that is negative
+        negative = negative | ((x == 0) & (x.reciprocal() < 0))
+    return negative
+
+
+def _erfc(x: Any) -> Any:
+    """Return 1 - erf(x); where that has few digits left, by a fit in t = 1 / (1 + |x| / 2).
+
+    W. H. Press and others, Numerical Recipes in C, 1992, section 6.2: within 1.2e-7 of the result.
+    """
+    pytorch = torch()
+    if x.dtype is pytorch.float64:
+        return NotImplemented
+    size = x.clamp(0, _NO_TAIL)
+    t = 1 / (1 + size / 2)
+    fit = pytorch.zeros_like(t)
+    for each in reversed(_ERFC):
+        fit = fit * t + each
+    # The square is the exact one of few bits, and a small rest.
+    short = (size * 16).round() / 16
+    rest = (size - short) * (size + short)
+    tail = t * (fit - rest).exp() * (-short * short).exp()
+    return pytorch.where(x > 0.5, tail, 1 - pytorch.erf(x))
+
+
+def _ldexp(x: Any, power: Any) -> Any:
+    """Multiply by a power of 2, in two steps, since it may be no number of that type itself."""
+    pytorch = torch()
+    kind = _float_kind(x, power)
+    half = (power / 2).floor()
+    return x.to(kind) * pytorch.exp2(half) * pytorch.exp2(power - half)
+
+
+def _addbmm(x: Any, a: Any, b: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    """Add the sum of a batch's products: one product of all their columns."""
+    count, rows, shared = a.shape
+    product = a.transpose(0, 1).reshape(rows, count * shared) @ b.reshape(count * shared, -1)
+    product = product if alpha == 1 else product * alpha
+    if beta == 0:
+        return product
+    return product + (x if beta == 1 else x * beta)
+
+
+def _trilinear(
+    a: Any, b: Any, c: Any, new_a: Any, new_b: Any, new_c: Any, summed: Any, unroll_dim: int = 1
+) -> Any:
+    """Multiply three tensors, each of which lacks some dimensions, and add up along others."""
+    for axis in new_a:
+        a = a.unsqueeze(axis)
+    for axis in new_b:
+        b = b.unsqueeze(axis)
+    for axis in new_c:
+        c = c.unsqueeze(axis)
+    return (a * b * c).sum(tuple(summed))
+
+
+def _masked_scatter(x: Any, mask: Any, source: Any) -> Any:
+    """Write the elements of a source, in their order, where a mask is true."""
+    pytorch = torch()
+    shape = pytorch.broadcast_shapes(x.shape, mask.shape)
+    x, mask = x.expand(shape), mask.expand(shape)
+    places = mask.reshape(-1).long().cumsum(0) - 1
+    places = pytorch.where(mask.reshape(-1), places, 0)
+    return pytorch.where(mask, source.reshape(-1)[places].reshape(shape), x)
 
 
 def _hypot(a: Any, b: Any) -> Any:

@@ -26,7 +26,6 @@ _MOVES: dict[str, tuple[int, ...]] = {
     "diagonal_scatter": (0, 1),
     "index_put": (0, 2),
     "_unsafe_index_put": (0, 2),
-    "masked_scatter": (0, 2),
     "reflection_pad1d": (0,),
     "reflection_pad2d": (0,),
     "reflection_pad3d": (0,),

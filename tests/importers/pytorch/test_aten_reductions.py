@@ -1,9 +1,11 @@
 """Reductions and order, against PyTorch in float64."""
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from autotune.importers import from_pytorch  # noqa: E402
 from tests.importers.pytorch.families import Family, check, check_each, t, whole  # noqa: E402
 
 REDUCTIONS = {
@@ -29,6 +31,38 @@ REDUCTIONS = Family({name: (function, t(3, 4, 5)) for name, function in REDUCTIO
 @pytest.mark.parametrize("name", REDUCTIONS.cases)
 def test_reductions_are_those_of_torch(name):
     REDUCTIONS.check(name)
+
+
+def test_logarithms_of_sums_are_those_of_torch_where_powers_are_infinite_or_0():
+    inf = float("inf")
+    rows = torch.tensor(
+        [[-inf, -inf, -inf], [-inf, 1.0, 800.0], [2.0, inf, 3.0], [-inf, 5.0, inf]]
+    )
+    with np.errstate(all="ignore"):
+        check_each(
+            (lambda x: (x.logsumexp(1), x.logsumexp(0, keepdim=True)), rows),
+            (lambda x: x.logcumsumexp(1), rows),
+            (lambda x: (x.logcumsumexp(0), (x * 90).logcumsumexp(2)), t(3, 4, 5)),
+            (lambda x: (*x.max(0), *x.min(0), x.logcumsumexp(0)), t()),
+            rtol=1e-6,
+        )
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["float16", "bfloat16"])
+def test_steps_between_are_not_rounded_to_16_bits(dtype):
+    class Steps(torch.nn.Module):
+        def forward(self, x):
+            squares = torch.linalg.vector_norm(x * 5, dim=1)
+            return squares, *torch.var_mean(x, 1), x.std(0), x.logsumexp(1), torch.exp2(x - 95.25)
+
+    x = (t(3, 40) * 0.5 + 100).to(dtype)
+    graph = from_pytorch(Steps().eval(), (x,)).graph
+    bits = x.view(torch.int16).numpy().view("bfloat16" if dtype is torch.bfloat16 else "float16")
+    wanted = Steps()(x)
+    for got, want in zip(graph.run(bits, dtype=None), wanted, strict=True):
+        assert str(got.dtype) == str(dtype).removeprefix("torch.")
+        away = (torch.from_numpy(got.astype("float64")) - want.double()).abs()
+        assert (away <= torch.finfo(dtype).eps * want.double().abs()).all()
 
 
 def with_nan():

@@ -17,7 +17,38 @@ ROWS = torch.randn(2, 5, 7, generator=torch.Generator().manual_seed(0))
 MORE = torch.randn(2, 30, 7, generator=torch.Generator().manual_seed(1))
 EDGES = torch.tensor([-1.0, 0.0, 0.0, 0.3, 2.5])
 OWN = torch.tensor([[0, 3, 3, 8], [1, 2, 5, 5]])
+TAIL = torch.tensor([0.1, 0.51, -0.7, 2.0, 5.0, 9.1, 40.0, math.inf, -math.inf, math.nan])
+MASK = torch.tensor([[True, False, False], [False, True, True]])
 FORMULAS = {
+    "erfc": (torch.erfc, TAIL),
+    "erfc of halves": (torch.erfc, TAIL.bfloat16()),
+    "log2 of powers": (torch.log2, 2.0 ** torch.arange(-9, 20)),
+    "log10": (torch.log10, 10.0 ** torch.arange(9)),
+    "exp2 of halves": (torch.exp2, torch.tensor([100.5, -100.5, 0.3]).bfloat16()),
+    "dist": (torch.dist, ROWS, ROWS.flip(0)),
+    "narrow_copy": (lambda x: torch.narrow_copy(x, 1, 2, 3), ROWS),
+    "max of one": (lambda x: x.max(0)[0], torch.tensor(2.0)),
+    "index_select of one": (
+        lambda x, i: torch.index_select(x, 0, i), torch.tensor(2.0), torch.tensor([0]),
+    ),
+    "softplus of a low threshold": (lambda x: torch.nn.functional.softplus(x, 3, 0.2), X[:10]),
+    "norm of another power": (lambda x: torch.linalg.vector_norm(x, 3.5, dim=1), ROWS),
+    "norm of a negative power": (lambda x: torch.linalg.vector_norm(x, -2, keepdim=True), ROWS),
+    "count by a norm": (lambda x: torch.linalg.vector_norm(x, 0), X),
+    "least by a norm": (lambda x: torch.linalg.vector_norm(x, -math.inf, dim=(0, 2)), ROWS),
+    "norm of one": (torch.linalg.vector_norm, -Y[1]),
+    "logsumexp of one": (lambda x: x.logsumexp(0), Y[1]),
+    "signbit": (torch.signbit, X),
+    "signbit of whole numbers": (torch.signbit, torch.tensor([1, -1, 0])),
+    "ldexp": (torch.ldexp, X[:6], torch.tensor([1, -3, 140, 126, 0, -126])),
+    "ldexp of whole numbers": (torch.ldexp, torch.arange(4), torch.tensor([3, -1, 0, 2])),
+    "addbmm": (
+        lambda x, a: torch.addbmm(x, a, a.mT, beta=0.5, alpha=2), ROWS[0, :, :5].clone(), ROWS,
+    ),
+    "bilinear": (torch.nn.functional.bilinear, ROWS, ROWS + 1, MORE[:, :7, :7].expand(2, 7, 7)),
+    "masked_scatter": (
+        torch.masked_scatter, torch.arange(6).reshape(2, 3), MASK, torch.tensor([9, 8, 7, 6]),
+    ),
     "log1p": (torch.log1p, X.abs()),
     "expm1": (torch.expm1, X),
     "elu": (torch.nn.functional.elu, X),
@@ -90,7 +121,9 @@ def test_formulas_give_torchs_numbers(name):
     assert str(got.dtype) == str(want.dtype).removeprefix("torch.")
     got, want = np.asarray(got, "float64"), want.double().numpy()
     tolerance = 1e-2 if "halves" in name else 2e-6
-    least = 1e-6 if "cdist" in name else 0
+    least = 1e-6 if name in ("addbmm", "bilinear") or "cdist" in name else 0
     np.testing.assert_allclose(got, want, rtol=tolerance, atol=least)
+    if "of powers" in name:
+        np.testing.assert_array_equal(got, want)
     if "copysign" in name:
         np.testing.assert_array_equal(np.signbit(got), np.signbit(want))

@@ -6,11 +6,14 @@ import math
 from functools import partial
 
 from autotune.graph import Operator, Value, ops
-from autotune.importers.pytorch.call import Call, Operand, converts
+from autotune.importers.pytorch.call import Call, Operand, converts, rounded_once
 
 _UNARY: dict[str, Operator] = {
     "exp": ops.Exp(),
+    "exp2": ops.Exp2(),
     "log": ops.Log(),
+    "log2": ops.Log2(),
+    "log10": ops.Log10(),
     "log1p": ops.Log1p(),
     "sqrt": ops.Sqrt(),
     "rsqrt": ops.Rsqrt(),
@@ -36,6 +39,9 @@ _UNARY: dict[str, Operator] = {
     "relu": ops.Relu(),
     "silu": ops.Silu(),
 }
+
+# From here on softplus differs from a straight line by less than floats of 32 bits show.
+_STRAIGHT = 20
 
 
 def _unary(op: Operator, call: Call, x: Value) -> Value:
@@ -129,12 +135,14 @@ def _hard(call: Call, x: Value) -> Value:
 
 
 @converts("hardsigmoid")
+@rounded_once
 def hardsigmoid(call: Call, x: Value) -> Value:
     """Apply a sigmoid made of straight lines."""
     return call.binary(ops.Multiply, _hard(call, x), 1 / 6, x.dtype)
 
 
 @converts("hardswish")
+@rounded_once
 def hardswish(call: Call, x: Value) -> Value:
     """Multiply by a sigmoid made of straight lines."""
     product = call.apply(ops.Multiply(), x, _hard(call, x))
@@ -155,6 +163,7 @@ def prelu(call: Call, x: Value, slope: Value) -> Value:
 
 
 @converts("elu")
+@rounded_once
 def elu(
     call: Call, x: Value, alpha: Operand = 1, scale: Operand = 1, input_scale: Operand = 1
 ) -> Value:
@@ -170,16 +179,21 @@ def elu(
 
 
 @converts("softplus")
+@rounded_once
 def softplus(call: Call, x: Value, beta: float = 1, threshold: float = 20) -> Value:
-    """Take log(1 + exp(x)), in a form that does not overflow."""
+    """Take log(1 + exp(x)), in a form that does not overflow; x itself beyond a threshold."""
     scaled = x if beta == 1 else call.binary(ops.Multiply, x, float(beta), x.dtype)
     small = call.apply(ops.Exp(), call.apply(ops.Negative(), call.apply(ops.Abs(), scaled)))
     more = call.apply(ops.Log1p(), small)
     total = call.apply(ops.Add(), call.apply(ops.Relu(), scaled), more)
+    if threshold < _STRAIGHT:
+        is_far = call.apply(ops.Greater(), scaled, call.constant(threshold, x.dtype))
+        total = call.apply(ops.Where(), is_far, scaled, total)
     return total if beta == 1 else call.binary(ops.Multiply, total, 1 / beta, x.dtype)
 
 
 @converts("expm1")
+@rounded_once
 def expm1(call: Call, x: Value) -> Value:
     """Take exp(x) - 1."""
     return _less_one(call, call.cast(x, call.type.dtype))
@@ -190,21 +204,6 @@ def _less_one(call: Call, x: Value) -> Value:
     half = call.apply(ops.Tanh(), call.binary(ops.Multiply, x, 0.5, x.dtype))
     more = call.binary(ops.Add, call.apply(ops.Exp(), x), 1, x.dtype)
     return call.apply(ops.Multiply(), half, more)
-
-
-@converts("log2", "log10")
-def logarithm(call: Call, x: Value) -> Value:
-    """Take a logarithm to another base."""
-    base = 2 if "log2" in call.name else 10
-    x = call.cast(x, call.type.dtype)
-    return call.binary(ops.Multiply, call.apply(ops.Log(), x), 1 / math.log(base), x.dtype)
-
-
-@converts("exp2")
-def exp2(call: Call, x: Value) -> Value:
-    """Take a power of 2."""
-    x = call.cast(x, call.type.dtype)
-    return call.apply(ops.Exp(), call.binary(ops.Multiply, x, math.log(2), x.dtype))
 
 
 @converts("reciprocal")
@@ -245,6 +244,7 @@ def trunc(call: Call, x: Value) -> Value:
 
 
 @converts("mish")
+@rounded_once
 def mish(call: Call, x: Value) -> Value:
     """Multiply by the tanh of log(1 + exp(x))."""
     return call.apply(ops.Multiply(), x, call.apply(ops.Tanh(), softplus(call, x)))

@@ -103,7 +103,8 @@ def _of_sizes(call: Call, result: Value, sizes: Value, mode: int) -> Value:
 @converts("index_select")
 def index_select(call: Call, x: Value, dim: int, index: Value) -> Value:
     """Take slices along an axis."""
-    call.within(index, x.shape[dim] if x.shape else 1)
+    x = x if x.shape else call.reshape(x, (1,))
+    call.within(index, x.shape[dim])
     return call.reshape(_taken(call, x, dim % x.type.ndim, index), call.type.shape)
 
 

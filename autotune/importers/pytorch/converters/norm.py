@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from autotune.graph import Value, ops
-from autotune.importers.pytorch.call import Call, Operand, converts
+from autotune.importers.pytorch.call import Call, converts, rounded_once
 
 
 def _vector(call: Call, given: Value | None, number: float, extent: int, dtype: str) -> Value:
@@ -165,18 +165,26 @@ def log_softmax(call: Call, x: Value, dim: int, *_: object) -> Value:
 
 
 @converts("linalg_vector_norm")
+@rounded_once
 def vector_norm(
-    call: Call, x: Value, power: Operand = 2, dim: Sequence[int] | None = None,
+    call: Call, x: Value, power: float = 2, dim: Sequence[int] | None = None,
     keepdim: bool = False, *_: object,
 ) -> Value:  # fmt: skip
-    """Take the root of the sum of squares, or the sum or maximum of absolute values."""
-    axes = None if not dim else tuple(dim)
+    """Take the root of a sum of powers of absolute values, or the greatest or the least one."""
     x = call.cast(x, call.type.dtype)
+    if not x.shape:
+        x = call.reshape(x, (1,))
+    axes, size = (tuple(dim) if dim else None), call.apply(ops.Abs(), x)
+    if power in (math.inf, -math.inf):
+        op = ops.Max if power == math.inf else ops.Min
+        return call.reshape(call.apply(op(axes, keepdim), size), call.type.shape)
+    if power == 0:
+        size = call.cast(call.cast(x, "bool"), x.dtype)
+    elif power == 2:
+        size = call.apply(ops.Multiply(), x, x)
+    elif power != 1:
+        size = call.binary(ops.Power, size, power, x.dtype)
+    total = call.reshape(call.apply(ops.Sum(axes, keepdim), size), call.type.shape)
     if power == 2:
-        return call.apply(
-            ops.Sqrt(), call.apply(ops.Sum(axes, keepdim), call.apply(ops.Multiply(), x, x))
-        )
-    if power not in (1, math.inf):
-        call.refuse("ord", "1, 2 or inf", power)
-    op = ops.Sum(axes, keepdim) if power == 1 else ops.Max(axes, keepdim)
-    return call.apply(op, call.apply(ops.Abs(), x))
+        return call.apply(ops.Sqrt(), total)
+    return total if power in (0, 1) else call.binary(ops.Power, total, 1 / power, x.dtype)

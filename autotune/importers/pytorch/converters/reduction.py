@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from autotune.graph import Value, ops
-from autotune.importers.pytorch.call import Call, Operand, converts
+from autotune.importers.pytorch.call import Call, Operand, converts, rounded_once
 
 Axes = Sequence[int] | int | None
 
@@ -46,6 +46,8 @@ def extreme_of_all(call: Call, x: Value) -> Value:
 @converts("max.dim", "min.dim")
 def extreme_and_place(call: Call, x: Value, dim: int, keepdim: bool = False) -> list[Value]:
     """Take the largest or the least along an axis, and where it is."""
+    if not x.shape:
+        return [x, call.constant(0, "int64")]
     values, places = (ops.Max, ops.Argmax) if "max" in call.name else (ops.Min, ops.Argmin)
     found = call.apply(places((dim,), keepdim), x)
     return [call.apply(values((dim,), keepdim), x), call.cast(found, "int64")]
@@ -72,6 +74,7 @@ def truth(call: Call, x: Value, dim: Axes = None, keepdim: bool = False) -> Valu
 
 
 @converts("var.correction", "var.dim", "var.default", "std.correction", "var_mean.correction")
+@rounded_once
 def variance(
     call: Call, x: Value, dim: object = None, correction: object = 1, keepdim: bool = False
 ) -> Value | list[Value]:
@@ -103,6 +106,12 @@ def cumulative(call: Call, x: Value, dim: int, *_: object) -> Value:
     return call.apply(of(dim), x) if x.shape else x
 
 
+@converts("logcumsumexp")
+def cumulative_log_of_sum(call: Call, x: Value, dim: int) -> Value:
+    """Take the logarithms of sums of powers of e along an axis, without overflow."""
+    return call.apply(ops.Logcumsumexp(dim), x) if x.shape else x
+
+
 @converts("cummax", "cummin")
 def cumulative_extreme(call: Call, x: Value, dim: int) -> list[Value]:
     """Take the largest or the least so far along an axis, and the last place where it was."""
@@ -125,9 +134,15 @@ def cumulative_extreme(call: Call, x: Value, dim: int) -> list[Value]:
 
 
 @converts("logsumexp")
+@rounded_once
 def log_of_sum(call: Call, x: Value, dim: Axes, keepdim: bool = False) -> Value:
     """Take the logarithm of the sum of powers of e, without overflow."""
+    if not x.shape:
+        return x
     highest = call.apply(ops.Max(_axes(dim), True), x)
+    # Infinities less themselves are no numbers.
+    nothing = call.expand(call.constant(0, x.dtype), highest.shape)
+    highest = call.apply(ops.Where(), call.apply(ops.IsInf(), highest), nothing, highest)
     powers = call.apply(ops.Exp(), call.apply(ops.Subtract(), x, highest))
     result = call.apply(ops.Log(), call.apply(ops.Sum(_axes(dim), True), powers))
     return call.reshape(call.apply(ops.Add(), result, highest), call.type.shape)
