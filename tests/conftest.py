@@ -1,12 +1,15 @@
 """What all tests need."""
 
 import contextlib
+import fcntl
 import gc
 import os
 import signal
+import sys
 import threading
 import time
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -43,6 +46,28 @@ def pytest_collection():
     finally:
         gc.enable()
         gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    """Let one process rewrite the assertions of a module; the others read what it has written.
+
+    All start at once, and that takes longer than all else they do before the first test.
+    """
+    with _first_of_all(collector) if isinstance(collector, pytest.Module) else nullcontext():
+        return (yield)
+
+
+@contextlib.contextmanager
+def _first_of_all(module):
+    """Waits for other processes that import a module of tests, unless its bytecode is there."""
+    compiled = module.path.parent.glob(f"__pycache__/{module.path.stem}.*-pytest-*.pyc")
+    if "PYTEST_XDIST_WORKER" not in os.environ or sys.dont_write_bytecode or any(compiled):
+        yield
+        return
+    with module.path.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
