@@ -52,7 +52,7 @@ def cpu_stage(schedule: Schedule, op: ComputeOp, sums: Sequence[ComputeOp]) -> N
         return
     if not op.axis:
         return
-    beside = _axis_beside(op, sums[0]) if len(sums) == 1 else None
+    beside = _axis_beside(sums[0]) if len(sums) == 1 else None
     if not sums and _maps_bytes(op):
         whole = stage.fuse(*op.axis) if len(op.axis) > 1 else op.axis[0]
         lanes = first_divisor(math.prod(extent_or_one(axis) for axis in op.axis), _LANES_OF_BYTES)
@@ -111,7 +111,7 @@ def _tile(stage: Stage, axes: list[IterVar], beside: int | None) -> _Tile:
     return _Tile(outer, inner)
 
 
-def _axis_beside(user: ComputeOp, op: ComputeOp) -> int | None:
+def _axis_beside(op: ComputeOp) -> int | None:
     """Return the axis whose steps can share what a vector along the last axis loads."""
     last = op.axis[-1].var
     for load in reads_in(*op.body):

@@ -71,7 +71,7 @@ def check_steps(plan: Plan, simplifier: BodySimplifier) -> None:
     condition: it is refused if no step can. So may steps that have one so far before.
     """
     _check_updates(plan, simplifier)
-    for scan, state, reader, load in _reads_of_states(plan, simplifier):
+    for scan, state, reader, load in _reads_of_states(plan):
         op, name = scan.stage.op, reader.stage.op.name
         assert isinstance(op, ScanOp)
         row = simplifier.add(scan.regions[0].low, scan.values[op.scan_axis])
@@ -158,7 +158,7 @@ def _why_no_row(distance: int, first: int, init: str) -> str:
 
 
 def _reads_of_states(
-    plan: Plan, simplifier: BodySimplifier
+    plan: Plan,
 ) -> Iterator[tuple[StagePlan, Tensor, StagePlan, ProducerLoad]]:
     """Yield the scan, the state, and the reader of each read of a state by its placeholder."""
     for scan in plan.stages.values():
@@ -217,7 +217,7 @@ def reads_across_blocks(plan: Plan, simplifier: BodySimplifier, root: Stage) -> 
     ]
     if not blocks or not isinstance(root.op, ScanOp):
         return ""
-    for scan, state, reader, load in _reads_of_states(plan, simplifier):
+    for scan, state, reader, load in _reads_of_states(plan):
         if scan.stage is not root:
             continue
         at = root.op.state_placeholder.index(state)

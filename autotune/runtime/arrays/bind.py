@@ -85,7 +85,7 @@ def bind(
         if isinstance(argument, Scalar):
             arrays.append(_number(where, argument, value))
             continue
-        found = _find(where, argument, value, stream)
+        found = _find(where, value, stream)
         _check(where, argument, found)
         in_place = _is_in_place(where, found, device)
         if not in_place and not may_copy:
@@ -112,7 +112,7 @@ def _number(where: str, argument: Scalar, value: object) -> NDArray:
     return array(np.array(scalar_value(where, argument.dtype, plain), numpy_dtype(argument.dtype)))
 
 
-def _find(where: str, argument: Argument, value: object, stream: int) -> NDArray | HostArray:
+def _find(where: str, value: object, stream: int) -> NDArray | HostArray:
     """Return the value as an array of ours or of numpy, without copying."""
     if isinstance(value, (NDArray, np.ndarray)):
         return value
