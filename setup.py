@@ -94,6 +94,7 @@ setup(
         "autotune": [
             "py.typed",
             "**/*.h",
+            "emulator/include/cuda/**/*",  # without an ending, as libcu++ has them
             "**/*.c",
             "**/*.html",
             "**/*.css",

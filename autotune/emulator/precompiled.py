@@ -55,7 +55,7 @@ _looked_at: dict[Path, bool] = {}
 def header_digest() -> str:
     """Return a digest of the headers, so that a cache keyed by the text sees them change."""
     digest = hashlib.sha256()
-    for path in sorted(INCLUDE.rglob("*.h")):
+    for path in sorted(filter(Path.is_file, INCLUDE.rglob("*"))):  # libcu++ has names without `.h`
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 

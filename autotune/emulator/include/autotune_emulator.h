@@ -1,6 +1,5 @@
 // CUDA C++ for a host compiler: generated and hand-written kernels are compiled after this header
-// and run on the CPU, cluster by cluster. Not supported: textures, cooperative launches,
-// and threads that spin on what others write.
+// and run on the CPU, cluster by cluster. Not supported: textures, and cooperative launches.
 #pragma once
 
 // Declaring the special functions of C++17 (Bessel, zeta, ...), which no device has, takes a third
@@ -19,6 +18,9 @@
 #include "emulator/half.h"
 #include "emulator/signature.h"
 #include "emulator/arithmetic.h"
+#include "emulator/special_functions.h"
+#include "emulator/rounding.h"
+#include "emulator/packed_integers.h"
 #include "emulator/half_functions.h"
 #include "emulator/fibers.h"
 #include "emulator/state.h"

@@ -1,4 +1,4 @@
-// Arithmetic that CUDA has and the C library does not, or has by another name.
+// Arithmetic on numbers and words that CUDA has and the C library does not, or has by another name.
 #pragma once
 
 #include <limits.h>
@@ -15,10 +15,16 @@ static inline long long __double_as_longlong(double v) {
   __builtin_memcpy(&bits, &v, 8);
   return bits;
 }
+static inline int __double2hiint(double v) { return static_cast<int>(__double_as_longlong(v) >> 32); }
+static inline int __double2loint(double v) { return static_cast<int>(__double_as_longlong(v)); }
 static inline double __longlong_as_double(long long v) {
   double value;
   __builtin_memcpy(&value, &v, 8);
   return value;
+}
+
+static inline double __hiloint2double(int high, int low) {
+  return __longlong_as_double(static_cast<long long>(high) << 32 | static_cast<unsigned>(low));
 }
 
 // max and min of mixed types; of floats, as fmaxf, the one that is a number.
@@ -45,13 +51,6 @@ static inline emulator::Common<A, B> min(A a, B b) {
 }
 using std::abs;
 
-static inline float rsqrtf(float v) { return 1.0f / sqrtf(v); }
-static inline double rsqrt(double v) { return 1.0 / sqrt(v); }
-static inline float rsqrt(float v) { return 1.0f / sqrtf(v); }
-static inline float rcbrtf(float v) { return 1.0f / cbrtf(v); }
-static inline float normcdff(float v) { return 0.5f * erfcf(v * -0.70710678f); }
-static inline float sinpif(float v) { return static_cast<float>(sin(v * M_PI)); }
-static inline float cospif(float v) { return static_cast<float>(cos(v * M_PI)); }
 static inline float fdividef(float a, float b) { return a / b; }
 static inline float __fdividef(float a, float b) { return a / b; }
 // The C library has these names for itself, so they can only be macros.
@@ -63,29 +62,10 @@ static inline float __fdividef(float a, float b) { return a / b; }
 #define __sinf(v) sinf(v)
 #define __cosf(v) cosf(v)
 #define __tanf(v) tanf(v)
+#define __sincosf(v, sine, cosine) sincosf(v, sine, cosine)
 #define __tanhf(v) tanhf(v)
 #define __powf(a, b) powf(a, b)
 static inline float __saturatef(float v) { return v > 0.0f ? (v < 1.0f ? v : 1.0f) : 0.0f; }
-static inline float __fadd_rn(float a, float b) { return a + b; }
-static inline float __fsub_rn(float a, float b) { return a - b; }
-static inline float __fmul_rn(float a, float b) { return a * b; }
-static inline float __fdiv_rn(float a, float b) { return a / b; }
-static inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
-static inline float __frcp_rn(float v) { return 1.0f / v; }
-static inline float __fsqrt_rn(float v) { return sqrtf(v); }
-static inline float __frsqrt_rn(float v) { return 1.0f / sqrtf(v); }
-static inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
-
-static inline int __float2int_rn(float v) { return static_cast<int>(rintf(v)); }
-static inline int __float2int_rz(float v) { return static_cast<int>(v); }
-static inline int __float2int_rd(float v) { return static_cast<int>(floorf(v)); }
-static inline int __float2int_ru(float v) { return static_cast<int>(ceilf(v)); }
-static inline unsigned __float2uint_rn(float v) { return static_cast<unsigned>(rintf(v)); }
-static inline unsigned __float2uint_rz(float v) { return static_cast<unsigned>(v); }
-static inline float __int2float_rn(int v) { return static_cast<float>(v); }
-static inline float __uint2float_rn(unsigned v) { return static_cast<float>(v); }
-static inline float __ll2float_rn(long long v) { return static_cast<float>(v); }
-static inline float __double2float_rn(double v) { return static_cast<float>(v); }
 
 static inline int __popc(unsigned v) { return __builtin_popcount(v); }
 static inline int __popcll(unsigned long long v) { return __builtin_popcountll(v); }
@@ -100,22 +80,16 @@ static inline unsigned __brev(unsigned v) {
   for (int i = 0; i < 32; ++i) reversed |= (v >> i & 1u) << (31 - i);
   return reversed;
 }
-static inline int __mul24(int a, int b) { return a * b; }
-static inline unsigned __umul24(unsigned a, unsigned b) { return a * b; }
+// Of the lowest 24 bits of each.
+static inline int __mul24(int a, int b) {
+  return static_cast<int>(static_cast<unsigned>((a << 8) >> 8) * static_cast<unsigned>((b << 8) >> 8));
+}
+static inline unsigned __umul24(unsigned a, unsigned b) { return (a & 0xFFFFFFu) * (b & 0xFFFFFFu); }
 static inline int __mulhi(int a, int b) {
   return static_cast<int>(static_cast<long long>(a) * b >> 32);
 }
 static inline unsigned __umulhi(unsigned a, unsigned b) {
   return static_cast<unsigned>(static_cast<unsigned long long>(a) * b >> 32);
-}
-static inline int __dp4a(int a, int b, int c) {
-  for (int i = 0; i < 32; i += 8)
-    c += static_cast<signed char>(a >> i) * static_cast<signed char>(b >> i);
-  return c;
-}
-static inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
-  for (int i = 0; i < 32; i += 8) c += (a >> i & 0xFFu) * (b >> i & 0xFFu);
-  return c;
 }
 static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
   unsigned long long both = static_cast<unsigned long long>(b) << 32 | a;
@@ -124,6 +98,44 @@ static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
     result |= static_cast<unsigned>(both >> ((selector >> 4 * i & 7u) * 8) & 0xFFu) << 8 * i;
   return result;
 }
+static inline long long __mul64hi(long long a, long long b) {
+  return static_cast<long long>(static_cast<__int128>(a) * b >> 64);
+}
+static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+  return static_cast<unsigned long long>(static_cast<unsigned __int128>(a) * b >> 64);
+}
+static inline unsigned long long __brevll(unsigned long long v) {
+  return static_cast<unsigned long long>(__brev(static_cast<unsigned>(v))) << 32 |
+         __brev(static_cast<unsigned>(v >> 32));
+}
+// Means that do not overflow, rounded down and up.
+static inline int __hadd(int a, int b) { return static_cast<int>((static_cast<long long>(a) + b) >> 1); }
+static inline int __rhadd(int a, int b) { return static_cast<int>((static_cast<long long>(a) + b + 1) >> 1); }
+static inline unsigned __uhadd(unsigned a, unsigned b) {
+  return static_cast<unsigned>((static_cast<unsigned long long>(a) + b) >> 1);
+}
+static inline unsigned __urhadd(unsigned a, unsigned b) {
+  return static_cast<unsigned>((static_cast<unsigned long long>(a) + b + 1) >> 1);
+}
+static inline unsigned __sad(int a, int b, unsigned c) {
+  return c + (a < b ? static_cast<unsigned>(b) - static_cast<unsigned>(a)
+                    : static_cast<unsigned>(a) - static_cast<unsigned>(b));
+}
+static inline unsigned __usad(unsigned a, unsigned b, unsigned c) { return c + (a < b ? b - a : a - b); }
+// The position of the n-th bit that is set from `base` on, or down from there if n is negative.
+static inline unsigned __fns(unsigned mask, unsigned base, int n) {
+  const int step = n < 0 ? -1 : 1;
+  if (!n) return mask >> base & 1 ? base : 0xFFFFFFFFu;
+  for (int at = static_cast<int>(base), left = n * step; at >= 0 && at < 32; at += step)
+    if ((mask >> at & 1) && --left == 0) return static_cast<unsigned>(at);
+  return 0xFFFFFFFFu;
+}
+static inline unsigned umin(unsigned a, unsigned b) { return b < a ? b : a; }
+static inline unsigned umax(unsigned a, unsigned b) { return a < b ? b : a; }
+static inline long long llmin(long long a, long long b) { return b < a ? b : a; }
+static inline long long llmax(long long a, long long b) { return a < b ? b : a; }
+static inline unsigned long long ullmin(unsigned long long a, unsigned long long b) { return b < a ? b : a; }
+static inline unsigned long long ullmax(unsigned long long a, unsigned long long b) { return a < b ? b : a; }
 static inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
   unsigned long long both = static_cast<unsigned long long>(high) << 32 | low;
   return static_cast<unsigned>(both << (shift & 31u) >> 32);
@@ -131,6 +143,12 @@ static inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shi
 static inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
   unsigned long long both = static_cast<unsigned long long>(high) << 32 | low;
   return static_cast<unsigned>(both >> (shift & 31u));
+}
+static inline unsigned __funnelshift_lc(unsigned low, unsigned high, unsigned shift) {
+  return shift < 32 ? __funnelshift_l(low, high, shift) : low;
+}
+static inline unsigned __funnelshift_rc(unsigned low, unsigned high, unsigned shift) {
+  return shift < 32 ? __funnelshift_r(low, high, shift) : high;
 }
 
 // Loads and stores that differ from plain ones only in how caches are used.

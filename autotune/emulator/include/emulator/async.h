@@ -52,6 +52,20 @@ EMULATOR_OWN void issue_copy(void* to, const void* from, size_t bytes, size_t ze
   issue_copy_at(to, from, bytes, zeros, site_of(caller));
 }
 
+// Copies one of `count` parts: asynchronously as wide as addresses and sizes allow, else at once.
+EMULATOR_OWN void copy_by_threads(void* to, const void* from, size_t bytes, unsigned rank, unsigned count) {
+  const uint32_t site = site_of(reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
+  const uintptr_t all = reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from) | bytes;
+  const size_t width = all % 16 == 0 ? 16 : all % 8 == 0 ? 8 : all % 4 == 0 ? 4 : 1;
+  const bool shared = place_of(reinterpret_cast<uintptr_t>(to)).block;
+  for (size_t at = rank * width; at < bytes; at += count * width) {
+    char* const there = static_cast<char*>(to) + at;
+    const char* const here = static_cast<const char*>(from) + at;
+    if (shared && width >= 4) issue_copy_at(there, here, width, 0, site);
+    else make_copy({there, here, static_cast<uint32_t>(width), 0, 0, site}, true);
+  }
+}
+
 EMULATOR_OWN void wait_copies(uint32_t still_pending) {
   Thread& t = *current;
   if (t.copies_waited + still_pending < t.copy_group) t.copies_waited = t.copy_group - still_pending;

@@ -8,8 +8,9 @@ namespace emulator {
 
 template <class T>
 EMULATOR_RAW static T swap_in(T* at, T value) {
-  T old = *at;
-  *at = value;
+  T old;
+  __builtin_memcpy(&old, at, sizeof old);
+  __builtin_memcpy(at, &value, sizeof value);
   return old;
 }
 
@@ -27,9 +28,12 @@ EMULATOR_OWN void check_atomic(void* at, uint32_t bytes) {
         reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
 }
 
+// Not by a constructor, which the compiler would watch.
 template <class T>
 EMULATOR_RAW static T load_quietly(const T* at) {
-  return *at;
+  T value;
+  __builtin_memcpy(&value, at, sizeof value);
+  return value;
 }
 
 }  // namespace emulator

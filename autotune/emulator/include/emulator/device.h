@@ -79,6 +79,9 @@ extern "C" EMULATOR_EXPORTED void autotune_emulation(int order, int checked) {
 static inline void __trap(int line = __builtin_LINE()) {
   emulator::fail("__trap in line %d: " EMULATOR_THREAD, line, EMULATOR_WHERE(emulator::current));
 }
+static inline void __brkpt(int line = __builtin_LINE()) {
+  emulator::fail("__brkpt in line %d: " EMULATOR_THREAD, line, EMULATOR_WHERE(emulator::current));
+}
 #undef assert
 #define assert(condition)                                                                   \
   ((condition) ? static_cast<void>(0)                                                       \
@@ -97,6 +100,11 @@ static inline size_t __cvta_generic_to_shared(const void* p) { return emulator::
 static inline void* __cvta_shared_to_generic(size_t address) {
   return emulator::generic_address(static_cast<uint32_t>(address));
 }
+static inline unsigned __isShared(const void* p) {
+  return emulator::place_of(reinterpret_cast<uintptr_t>(p)).block != nullptr;
+}
+static inline unsigned __isLocal(const void* p) { return emulator::is_local(reinterpret_cast<uintptr_t>(p)); }
+static inline unsigned __isGlobal(const void* p) { return !__isShared(p) && !__isLocal(p); }
 static inline size_t __cvta_generic_to_global(const void* p) { return reinterpret_cast<size_t>(p); }
 static inline void* __cvta_global_to_generic(size_t address) { return reinterpret_cast<void*>(address); }
 static inline unsigned __clusterRelativeBlockRank() { return emulator::cluster_rank(); }

@@ -82,6 +82,8 @@ struct Small {
   EMULATOR_OPERATOR(*)
   EMULATOR_OPERATOR(/)
 #undef EMULATOR_OPERATOR
+  Small& operator++() { return *this += Small(1); }
+  Small& operator--() { return *this -= Small(1); }
 #define EMULATOR_COMPARE(op)                                                       \
   friend bool operator op(const Small& a, const Small& b) {                        \
     return static_cast<float>(a) op static_cast<float>(b);                         \
@@ -110,6 +112,10 @@ struct __attribute__((aligned(4))) Pair {
   EMULATOR_OPERATOR(*)
   EMULATOR_OPERATOR(/)
 #undef EMULATOR_OPERATOR
+  Pair operator-() const { return Pair(-x, -y); }
+  Pair operator+() const { return *this; }
+  friend bool operator==(const Pair& a, const Pair& b) { return a.x == b.x && a.y == b.y; }
+  friend bool operator!=(const Pair& a, const Pair& b) { return !(a == b); }
 };
 
 }  // namespace emulator

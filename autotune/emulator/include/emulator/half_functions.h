@@ -3,15 +3,13 @@
 
 #include "arithmetic.h"
 #include "half.h"
+#include "rounding.h"
 
 // Operands are references: of what a call copies without a constructor the compiler watches no read.
 static inline __half __float2half(float v) { return __half(v); }
 static inline __half __float2half_rn(float v) { return __half(v); }
 static inline __half __double2half(double v) { return __half(v); }
-static inline __half __int2half_rn(int v) { return __half(v); }
 static inline float __half2float(const __half& v) { return v; }
-static inline int __half2int_rn(const __half& v) { return static_cast<int>(nearbyintf(v)); }
-static inline int __half2int_rz(const __half& v) { return static_cast<int>(static_cast<float>(v)); }
 static inline unsigned short __half_as_ushort(const __half& v) { return v.bits; }
 static inline short __half_as_short(const __half& v) { return static_cast<short>(v.bits); }
 static inline __half __ushort_as_half(unsigned short v) { return __half::from(v); }
@@ -28,7 +26,6 @@ static inline __half2 make_half2(const __half& a, const __half& b) { return {a, 
 static inline __nv_bfloat16 __float2bfloat16(float v) { return __nv_bfloat16(v); }
 static inline __nv_bfloat16 __float2bfloat16_rn(float v) { return __nv_bfloat16(v); }
 static inline __nv_bfloat16 __double2bfloat16(double v) { return __nv_bfloat16(v); }
-static inline __nv_bfloat16 __int2bfloat16_rn(int v) { return __nv_bfloat16(v); }
 static inline float __bfloat162float(const __nv_bfloat16& v) { return v; }
 static inline unsigned short __bfloat16_as_ushort(const __nv_bfloat16& v) { return v.bits; }
 static inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short v) {
@@ -47,34 +44,69 @@ static inline float2 __bfloat1622float2(const __nv_bfloat162& v) { return {v.x, 
 static inline __nv_bfloat162 __bfloat162bfloat162(const __nv_bfloat16& v) { return {v, v}; }
 static inline __nv_bfloat162 make_bfloat162(const __nv_bfloat16& a, const __nv_bfloat16& b) { return {a, b}; }
 
+static inline __half2 __lowhigh2highlow(const __half2& v) { return {v.y, v.x}; }
+static inline __half2 __low2half2(const __half2& v) { return {v.x, v.x}; }
+static inline __half2 __high2half2(const __half2& v) { return {v.y, v.y}; }
+static inline __half2 __lows2half2(const __half2& a, const __half2& b) { return {a.x, b.x}; }
+static inline __half2 __highs2half2(const __half2& a, const __half2& b) { return {a.y, b.y}; }
+static inline __nv_bfloat162 __low2bfloat162(const __nv_bfloat162& v) { return {v.x, v.x}; }
+static inline __nv_bfloat162 __high2bfloat162(const __nv_bfloat162& v) { return {v.y, v.y}; }
+
+// To integers in each direction, and from them to nearest.
+#define EMULATOR_INTEGER(small, Small, name, T)                                                          \
+  static inline T __##small##2##name##_rn(const Small& v) { return emulator::to_integer<T>(rintf(v)); }  \
+  static inline T __##small##2##name##_rz(const Small& v) { return emulator::to_integer<T>(truncf(v)); } \
+  static inline T __##small##2##name##_rd(const Small& v) { return emulator::to_integer<T>(floorf(v)); } \
+  static inline T __##small##2##name##_ru(const Small& v) { return emulator::to_integer<T>(ceilf(v)); }  \
+  static inline Small __##name##2##small##_rn(T v) { return Small(static_cast<float>(v)); }
+#define EMULATOR_INTEGERS(small, Small)                  \
+  EMULATOR_INTEGER(small, Small, short, short)           \
+  EMULATOR_INTEGER(small, Small, ushort, unsigned short) \
+  EMULATOR_INTEGER(small, Small, int, int)               \
+  EMULATOR_INTEGER(small, Small, uint, unsigned)         \
+  EMULATOR_INTEGER(small, Small, ll, long long)          \
+  EMULATOR_INTEGER(small, Small, ull, unsigned long long)
+EMULATOR_INTEGERS(half, __half)
+EMULATOR_INTEGERS(bfloat16, __nv_bfloat16)
+#undef EMULATOR_INTEGERS
+#undef EMULATOR_INTEGER
+
 // Each works on both 16-bit types, and each pair function on pairs of both.
 #define EMULATOR_SMALL template <class F> static inline
 #define EMULATOR_S emulator::Small<F>
 #define EMULATOR_P emulator::Pair<emulator::Small<F>>
-#define EMULATOR_BINARY(name, expression)                                       \
-  EMULATOR_SMALL EMULATOR_S name(const EMULATOR_S& a, const EMULATOR_S& b) {    \
-    return EMULATOR_S(expression);                                              \
-  }                                                                             \
-  EMULATOR_SMALL EMULATOR_P name##2(const EMULATOR_P& a, const EMULATOR_P& b) { \
-    return {name(a.x, b.x), name(a.y, b.y)};                                    \
+#define EMULATOR_BINARY(name, suffix, expression)                                                  \
+  EMULATOR_SMALL EMULATOR_S name##suffix(const EMULATOR_S& a, const EMULATOR_S& b) {               \
+    return EMULATOR_S(expression);                                                                 \
+  }                                                                                                \
+  EMULATOR_SMALL EMULATOR_P name##2##suffix(const EMULATOR_P& a, const EMULATOR_P& b) {            \
+    return {name##suffix(a.x, b.x), name##suffix(a.y, b.y)};                                       \
   }
-EMULATOR_BINARY(__hadd, a + b)
-EMULATOR_BINARY(__hsub, a - b)
-EMULATOR_BINARY(__hmul, a * b)
-EMULATOR_BINARY(__hadd_rn, a + b)
-EMULATOR_BINARY(__hsub_rn, a - b)
-EMULATOR_BINARY(__hmul_rn, a * b)
-EMULATOR_BINARY(__hmax, fmaxf(a, b))
-EMULATOR_BINARY(__hmin, fminf(a, b))
+#define EMULATOR_OPERATION(name, op)             \
+  EMULATOR_BINARY(name, , a op b)                \
+  EMULATOR_BINARY(name, _rn, a op b)             \
+  EMULATOR_BINARY(name, _sat, __saturatef(a op b))
+EMULATOR_OPERATION(__hadd, +)
+EMULATOR_OPERATION(__hsub, -)
+EMULATOR_OPERATION(__hmul, *)
+EMULATOR_BINARY(__hmax, , fmaxf(a, b))
+EMULATOR_BINARY(__hmin, , fminf(a, b))
+#undef EMULATOR_OPERATION
 #undef EMULATOR_BINARY
 EMULATOR_SMALL EMULATOR_S __hdiv(const EMULATOR_S& a, const EMULATOR_S& b) { return a / b; }
 EMULATOR_SMALL EMULATOR_P __h2div(const EMULATOR_P& a, const EMULATOR_P& b) { return a / b; }
-EMULATOR_SMALL EMULATOR_S __hfma(const EMULATOR_S& a, const EMULATOR_S& b, const EMULATOR_S& c) {
-  return EMULATOR_S(fmaf(a, b, c));
-}
-EMULATOR_SMALL EMULATOR_P __hfma2(const EMULATOR_P& a, const EMULATOR_P& b, const EMULATOR_P& c) {
-  return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)};
-}
+#define EMULATOR_FMA(suffix, expression)                                                                  \
+  EMULATOR_SMALL EMULATOR_S __hfma##suffix(const EMULATOR_S& a, const EMULATOR_S& b, const EMULATOR_S& c) {  \
+    const float sum = fmaf(a, b, c);                                                                      \
+    return EMULATOR_S(expression);                                                                        \
+  }                                                                                                       \
+  EMULATOR_SMALL EMULATOR_P __hfma2##suffix(const EMULATOR_P& a, const EMULATOR_P& b, const EMULATOR_P& c) { \
+    return {__hfma##suffix(a.x, b.x, c.x), __hfma##suffix(a.y, b.y, c.y)};                                \
+  }
+EMULATOR_FMA(, sum)
+EMULATOR_FMA(_sat, __saturatef(sum))
+EMULATOR_FMA(_relu, sum < 0.0f ? 0.0f : sum)
+#undef EMULATOR_FMA
 EMULATOR_SMALL EMULATOR_S __low2(const EMULATOR_P& a) { return a.x; }
 static inline __half __low2half(const __half2& v) { return v.x; }
 static inline __half __high2half(const __half2& v) { return v.y; }
@@ -89,14 +121,24 @@ static inline __nv_bfloat162 __halves2bfloat162(const __nv_bfloat16& a, const __
   return {a, b};
 }
 
-#define EMULATOR_COMPARE(name, op) \
-  EMULATOR_SMALL bool name(const EMULATOR_S& a, const EMULATOR_S& b) { return a op b; }
-EMULATOR_COMPARE(__heq, ==)
-EMULATOR_COMPARE(__hne, !=)
-EMULATOR_COMPARE(__hlt, <)
-EMULATOR_COMPARE(__hle, <=)
-EMULATOR_COMPARE(__hgt, >)
-EMULATOR_COMPARE(__hge, >=)
+// Of numbers a truth; of pairs 1 or 0 in each, whether it holds of both, or a mask of the bits of each.
+#define EMULATOR_COMPARE(name, op)                                                           \
+  EMULATOR_SMALL bool __h##name(const EMULATOR_S& a, const EMULATOR_S& b) { return a op b; } \
+  EMULATOR_SMALL EMULATOR_P __h##name##2(const EMULATOR_P& a, const EMULATOR_P& b) {         \
+    return {EMULATOR_S(a.x op b.x), EMULATOR_S(a.y op b.y)};                                 \
+  }                                                                                          \
+  EMULATOR_SMALL bool __hb##name##2(const EMULATOR_P& a, const EMULATOR_P& b) {              \
+    return a.x op b.x && a.y op b.y;                                                         \
+  }                                                                                          \
+  EMULATOR_SMALL unsigned __h##name##2_mask(const EMULATOR_P& a, const EMULATOR_P& b) {      \
+    return (a.x op b.x ? 0xFFFFu : 0u) | (a.y op b.y ? 0xFFFF0000u : 0u);                    \
+  }
+EMULATOR_COMPARE(eq, ==)
+EMULATOR_COMPARE(ne, !=)
+EMULATOR_COMPARE(lt, <)
+EMULATOR_COMPARE(le, <=)
+EMULATOR_COMPARE(gt, >)
+EMULATOR_COMPARE(ge, >=)
 #undef EMULATOR_COMPARE
 EMULATOR_SMALL bool __hisnan(const EMULATOR_S& a) { return a != a; }
 EMULATOR_SMALL int __hisinf(const EMULATOR_S& a) { return isinf(static_cast<float>(a)); }

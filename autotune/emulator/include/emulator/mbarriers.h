@@ -147,6 +147,18 @@ EMULATOR_OWN void mbarrier_arrive(void* at, uint32_t site = no_site) {
   try_end_phase(own);
 }
 
+// The parity of the phase that an arrival now is in.
+EMULATOR_OWN uint32_t mbarrier_parity(const void* at, uint32_t site = no_site) {
+  return mbarrier_at(at, EMULATOR_SITE(site)).phase & 1;
+}
+
+// Arrives, and is not counted in the phases to come.
+EMULATOR_OWN void mbarrier_drop(void* at, uint32_t site = no_site) {
+  const uint32_t own = EMULATOR_SITE(site);
+  --mbarrier_at(at, own).arrivals;
+  mbarrier_arrive(at, own);
+}
+
 // Announces bytes that copies are to deliver in this phase.
 EMULATOR_OWN void mbarrier_expect_tx(void* at, int bytes, uint32_t site = no_site) {
   mbarrier_at(at, EMULATOR_SITE(site)).bytes += bytes;

@@ -63,15 +63,18 @@ struct PtxProgram {
 };
 
 // Registers that hold where a thread is.
-constexpr int special_count = 6;
+constexpr int special_count = 11;
 static const char* const special_names[special_count] = {
-    "laneid", "warpid", "cluster_ctarank", "cluster_nctarank", "clusterid.x", "cluster_ctaid.x"};
+    "laneid", "warpid", "cluster_ctarank", "cluster_nctarank", "clusterid.x", "cluster_ctaid.x",
+    "lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt"};
 
 EMULATOR_OWN uint64_t special_value(int which) {
   const int in_block = static_cast<int>(current - threads) % block_stride;
+  const uint32_t lane = 1u << in_block % 32;
   const uint64_t values[special_count] = {
       static_cast<uint64_t>(in_block % 32), static_cast<uint64_t>(in_block / 32), cluster_rank(),
-      static_cast<uint64_t>(block_count), blockIdx.x / cluster_dims.x, blockIdx.x % cluster_dims.x};
+      static_cast<uint64_t>(block_count), blockIdx.x / cluster_dims.x, blockIdx.x % cluster_dims.x,
+      lane, lane | (lane - 1), lane - 1, 0u - lane, ~(lane | (lane - 1))};
   return values[which];
 }
 

@@ -200,6 +200,13 @@ static inline unsigned __match_any_sync(unsigned mask, T value, int line = __bui
                                                   emulator::to_bits(value), 0, 32, line));
 }
 
+template <class T>
+static inline unsigned __match_all_sync(unsigned mask, T value, int* all, int line = __builtin_LINE()) {
+  const unsigned same = __match_any_sync(mask, value, line);
+  *all = __all_sync(mask, (same & mask) == (mask & __ballot_sync(mask, 1, line)), line);
+  return *all ? same : 0;
+}
+
 static inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) {
   emulator::together("__syncwarp", emulator::warp_barrier, mask, 0, 0, 32, line);
 }
