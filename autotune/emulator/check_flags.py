@@ -7,6 +7,8 @@
 # floats, and an array a part of shared memory.
 CHECK_FLAGS = (
     *("-Wp,-fsanitize=thread", "-Wp,-fsanitize=alignment", "-Wp,-fsanitize=bounds"),
+    # Volatile accesses call functions of their own: a thread may wait for what another writes.
+    "--param=tsan-distinguish-volatile=1",
     # The argument of a call is no access for the thread sanitizer, even if it is a struct that is
     # loaded; with this it is copied by a constructor, in which that load is one.
     "-fno-elide-constructors",

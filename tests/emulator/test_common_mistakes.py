@@ -9,6 +9,7 @@ import pytest
 from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.errors import DeviceError
 from autotune.kernel import SourceKernel, arg
+from tests.emulator import flags
 
 # Each is launched with two blocks of 64 threads, on 128 floats `a`, and `b`, which are zero; `t`
 # is the thread, `i` its element. Lines that may be named have a `@`; what is said follows.
@@ -164,15 +165,6 @@ MISTAKES = {
         s[t] = a[i];
         if (atomicAdd(&arrived, 1) == 63)
           for (int k = 0; k < 64; ++k) b[i] += s[k];  // @""",
-        "race on shared memory .* with no barrier between",
-    ),
-    "lock-without-a-fence": (
-        """__shared__ float sum; __shared__ int lock;
-        if (t == 0) sum = lock = 0;
-        __syncthreads();
-        while (atomicCAS(&lock, 0, 1));
-        sum = sum + 1;  // @
-        atomicExch(&lock, 0);""",
         "race on shared memory .* with no barrier between",
     ),
     "sum-that-is-read-before-a-barrier": (
@@ -355,6 +347,7 @@ RIGHT = {
 def kernel(name, body):
     name = "of_" + name.replace("-", "_")
     text = f"""#include <cuda_fp16.h>
+#include <cuda/atomic>
 #include <cuda_pipeline.h>
 extern "C" __global__ void {name}(const float* __restrict__ a, float* b) {{
         const int t = threadIdx.x, i = blockIdx.x * 64 + t;
@@ -365,6 +358,8 @@ extern "C" __global__ void {name}(const float* __restrict__ a, float* b) {{
     return SourceKernel(name, text, args, grid=2, block=64, shared_bytes=256).kernel("cuda")
 
 
+MISTAKES |= flags.MISTAKES
+RIGHT |= flags.RIGHT
 KERNELS = {
     **{name: kernel(name, body) for name, (body, _) in MISTAKES.items()},
     **{name: kernel(name, body) for name, body in RIGHT.items()},

@@ -6,10 +6,15 @@
 
 namespace emulator {
 
+// Volatile reads and atomic operations of a thread, between which it may have waited for what another is to
+// write, until others have a turn.
+constexpr uint32_t most_polls = 64;
+
 template <class T>
 EMULATOR_RAW static T swap_in(T* at, T value) {
   T old;
   __builtin_memcpy(&old, at, sizeof old);
+  if (memcmp(&old, &value, sizeof old)) ++changes;
   __builtin_memcpy(at, &value, sizeof value);
   return old;
 }
@@ -18,11 +23,21 @@ EMULATOR_RAW static T swap_in(T* at, T value) {
 // operation from now on.
 EMULATOR_OWN void release() {
   const int warp = own_warp();
+  current->has_fenced = true;
   join(released, clocks[warp]);
   ++clocks[warp].of[warp];
 }
 
+// Lets others go on where a thread may wait for what they are to write.
+EMULATOR_OWN void poll(uintptr_t caller) {
+  if (!in_kernel() || ++current->polls < most_polls) return;
+  settle();
+  current->polls = 0, current->poll_site = site_of(caller);
+  emulator_switch(&current->stack_pointer, scheduler_stack);
+}
+
 EMULATOR_OWN void check_atomic(void* at, uint32_t bytes) {
+  poll(reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
   see(own_warp(), released);
   check(reinterpret_cast<uintptr_t>(at), bytes, Access::atomic,
         reinterpret_cast<uintptr_t>(__builtin_return_address(0)));

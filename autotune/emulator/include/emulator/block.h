@@ -18,6 +18,9 @@ EMULATOR_STATE void** kernel_args;
 // The state of a launch is in globals of the library.
 EMULATOR_STATE pthread_mutex_t one_launch = PTHREAD_MUTEX_INITIALIZER;
 EMULATOR_STATE uint16_t turn[most_threads];
+EMULATOR_STATE bool polling;  // a thread has had its turn and only looked at memory
+// Turns of threads that poll while nothing else happens, until they wait for what does not come.
+constexpr uint64_t most_in_vain = 1 << 18;
 
 EMULATOR_OWN void thread_body() {
   enter_kernel();
@@ -102,6 +105,7 @@ EMULATOR_OWN void begin_cluster() {
     threads[i].copy_count = 0;
     threads[i].arrived = false;
     threads[i].fenced = 0;
+    threads[i].polls = 0, threads[i].has_fenced = threads[i].has_fenced_registers = false;
     begin_calls(threads[i]);
     drop_sums(threads[i], false);
   }
@@ -115,7 +119,7 @@ EMULATOR_OWN void begin_cluster() {
   shuffle_turns();
 }
 
-// Runs the threads of a block until none can go on; returns whether any could.
+// Runs the threads of a block until none can go on but those that poll; returns whether any could.
 EMULATOR_OWN bool run_block() {
   Thread* const own = threads + (active - blocks) * block_stride;
   bool any = false;
@@ -124,9 +128,11 @@ EMULATOR_OWN bool run_block() {
     for (int i = 0; i < thread_count; ++i) {
       Thread& t = own[turn[i]];
       if (t.state != State::ready) continue;
+      const uint64_t before = changes;
       resume(t);
       if (failed) return false;
-      moved = any = true;
+      if (t.state != State::ready || changes != before) moved = any = true;
+      else polling = true;
     }
     if (active->waiting && active->waiting + active->done == thread_count) {
       if (!release_barrier()) return false;
@@ -142,8 +148,10 @@ EMULATOR_OWN bool run_block() {
 // Runs the blocks of a cluster in turns: the first to the last, the other way, or in random order.
 EMULATOR_OWN bool run_cluster() {
   begin_cluster();
+  uint32_t in_vain = 0;
   while (live_threads) {
     bool moved = false;
+    polling = false;
     const uint64_t first = options.order > 1 && block_count > 1 ? next_random() % most_blocks : 0;
     for (int i = 0; i < block_count; ++i) {
       const int turns = static_cast<int>(first) + i;
@@ -153,7 +161,9 @@ EMULATOR_OWN bool run_cluster() {
       if (run_block()) moved = true;
       if (failed) return false;
     }
-    if (!moved && !wait_in_part()) {
+    if (moved || wait_in_part()) {
+      in_vain = 0;
+    } else if (!polling || ++in_vain * static_cast<uint64_t>(all_threads) > most_in_vain) {
       report_standstill();
       return false;
     }

@@ -66,6 +66,8 @@ EMULATOR_OWN void describe_wait(const Thread& t, char* text, size_t size) {
     snprintf(text, size, "for the other blocks of its cluster in %s:%d", t.file, t.line);
   } else if (t.state == State::at_warp) {
     snprintf(text, size, "at %s(0x%08x) in line %d", t.what, t.mask, t.line);
+  } else if (t.state == State::ready) {
+    snprintf(text, size, "for what it reads at {site:%u}, which no thread that can go on changes", t.poll_site);
   } else {
     const Phases& own = *t.waited;
     char place[100], lack[160];
@@ -123,7 +125,8 @@ EMULATOR_OWN void report_deadlock() {
 // Reports why no thread of the cluster can go on.
 EMULATOR_OWN void report_standstill() {
   for (int i = 0; i < all_threads; ++i)
-    if (threads[i].state == State::at_mbarrier || threads[i].state == State::at_cluster)
+    if (threads[i].state == State::at_mbarrier || threads[i].state == State::at_cluster ||
+        threads[i].state == State::ready)
       return report_deadlock();
   report_divergence();
 }

@@ -1,7 +1,7 @@
 // What the compiler has the kernel call before each access, and where functions begin and end.
 #pragma once
 
-#include "checks.h"
+#include "atomics.h"
 
 namespace emulator {
 
@@ -47,6 +47,19 @@ EMULATOR_OWN void misaligned(const Misaligned* what, uintptr_t address, uintptr_
        site_of(caller), 1u << what->log_alignment);
 }
 
+EMULATOR_OWN void read_volatile(uintptr_t address, uint32_t bytes, uintptr_t caller) {
+  if (is_local(address) || !in_kernel() || !options.checked) return;
+  poll(caller);
+  guesses[site_of(caller)] = true;
+  see(own_warp(), released);
+  check(address, bytes, Access::read, caller);
+}
+
+EMULATOR_OWN void write_volatile(uintptr_t address, uint32_t bytes, uintptr_t caller) {
+  if (is_local(address) || !in_kernel() || !options.checked) return;
+  check(address, bytes, current->has_fenced ? Access::atomic : Access::write, caller);
+}
+
 }  // namespace emulator
 
 #define EMULATOR_HOOK(name, bytes, access, natural)                                             \
@@ -56,17 +69,32 @@ EMULATOR_OWN void misaligned(const Misaligned* what, uintptr_t address, uintptr_
       emulator::check(address, bytes, emulator::Access::access,                                 \
                       reinterpret_cast<uintptr_t>(__builtin_return_address(0)), natural);       \
   }
+// Volatile accesses are those of flags (PTX has them as relaxed ones): a thread may read one until another
+// has written it. A write is as an atomic operation if a fence is before it, and nothing else is written
+// between; what has been fenced so is ordered before what is done by one that has read it.
+#define EMULATOR_VOLATILE_HOOK(name, bytes)                                                      \
+  extern "C" EMULATOR_CALLED void __tsan_##name##read##bytes(void* p) {                         \
+    emulator::read_volatile(reinterpret_cast<uintptr_t>(p), bytes,                               \
+                            reinterpret_cast<uintptr_t>(__builtin_return_address(0)));           \
+  }                                                                                              \
+  extern "C" EMULATOR_CALLED void __tsan_##name##write##bytes(void* p) {                        \
+    emulator::write_volatile(reinterpret_cast<uintptr_t>(p), bytes,                              \
+                             reinterpret_cast<uintptr_t>(__builtin_return_address(0)));          \
+  }
 #define EMULATOR_HOOKS(bytes)                          \
   EMULATOR_HOOK(read##bytes, bytes, read, true)        \
   EMULATOR_HOOK(write##bytes, bytes, write, true)      \
   EMULATOR_HOOK(unaligned_read##bytes, bytes, read, false) \
-  EMULATOR_HOOK(unaligned_write##bytes, bytes, write, false)
+  EMULATOR_HOOK(unaligned_write##bytes, bytes, write, false) \
+  EMULATOR_VOLATILE_HOOK(volatile_, bytes)             \
+  EMULATOR_VOLATILE_HOOK(unaligned_volatile_, bytes)
 EMULATOR_HOOKS(1)
 EMULATOR_HOOKS(2)
 EMULATOR_HOOKS(4)
 EMULATOR_HOOKS(8)
 EMULATOR_HOOKS(16)
 #undef EMULATOR_HOOKS
+#undef EMULATOR_VOLATILE_HOOK
 #undef EMULATOR_HOOK
 
 #define EMULATOR_RANGE_HOOK(name, access)                                                        \

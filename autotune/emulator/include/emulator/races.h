@@ -27,6 +27,8 @@ struct Cell {
   uint16_t lane_reader;  // another lane of its warp that read in that warp epoch, or `reader`
   bool has_far_reader;
   bool atomic;
+  uint16_t plain_writer, plain_warp_epoch;  // the last that was not atomic, of a cell that is `atomic`
+  uint32_t plain_epoch, plain_time, plain_site;
   uint16_t away_reader;  // a reader of another block of the cluster
   uint32_t away_epoch, away_time, away_site;
   uint32_t unfenced;  // fences of proxies until the last write, which is of the generic proxy; else none
@@ -74,7 +76,8 @@ EMULATOR_OWN void see(int warp, const Clock& time) {
 }
 
 // Sites of reads that a thread performed before its first atomic operation on the same: their value is
-// a guess, which atomicCAS confirms, or which spares an atomicMax. A change in between does no harm.
+// a guess, which atomicCAS confirms, or which spares an atomicMax. A change in between does no harm. So are
+// those of volatile objects, which are looked at again; of plain writes to these all that is said above holds.
 EMULATOR_STATE bool guesses[most_sites];
 
 // A write that conflicts with another thread's access is a race only if it changes the value; this
@@ -215,6 +218,11 @@ EMULATOR_OWN void suspect_write(const Cell& cell, uintptr_t address, uint32_t by
   } else if (clash && recent(cell.write_epoch, cell.writer, own, global) &&
              unordered(cell.writer, cell.write_warp_epoch, cell.write_time, own)) {
     suspect(address, bytes, true, cell.writer, cell.write_site, site);
+  } else if (!pending.set && atomic && cell.atomic && foreign(cell.plain_epoch, global)) {
+    suspect(address, bytes, true, another_block, cell.plain_site, site);
+  } else if (!pending.set && atomic && cell.atomic && recent(cell.plain_epoch, cell.plain_writer, own, global) &&
+             unordered(cell.plain_writer, cell.plain_warp_epoch, cell.plain_time, own)) {
+    suspect(address, bytes, true, cell.plain_writer, cell.plain_site, site);
   } else if (pending.set) {
     // One suspected race at a time is enough: it stops the kernel, or was none.
   } else if (atomic && guesses[cell.read_site]) {
@@ -249,6 +257,10 @@ EMULATOR_QUICK void note_write(Cell& cell, uintptr_t address, uint32_t bytes, ui
       !(cell.write_epoch == epoch && cell.writer == own))
     guesses[cell.read_site] = true;
   if (global || !is_own_cell(cell, own)) suspect_write(cell, address, bytes, own, site, atomic, global);
+  if (atomic && !cell.atomic) {
+    cell.plain_epoch = cell.write_epoch, cell.plain_writer = cell.writer, cell.plain_site = cell.write_site;
+    cell.plain_warp_epoch = cell.write_warp_epoch, cell.plain_time = cell.write_time;
+  }
   cell.write_epoch = epoch, cell.writer = own, cell.write_site = site, cell.atomic = atomic;
   cell.write_warp_epoch = warp_epochs[own / 32], cell.write_time = clocks[own / 32].of[own / 32];
 }

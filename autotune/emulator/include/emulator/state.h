@@ -63,6 +63,9 @@ struct Thread {
   Sums* sums;               // of products that it has not waited for, see ptx_matrix.h
   bool arrived;             // at the barrier of the cluster, in `cluster_phase`, and has not waited
   uint32_t cluster_phase;
+  uint32_t polls, poll_site;  // of what others may change, see hooks.h; the last
+  bool has_fenced;            // and has written nothing since
+  bool has_fenced_registers;  // for products, which may read what it has put in them
   uint32_t call_count, calls[most_calls];  // functions that it is in: where each was called, see sites.h
 };
 
@@ -104,6 +107,7 @@ EMULATOR_STATE Thread threads[most_blocks * most_threads];
 EMULATOR_STATE Thread* current = nullptr;
 EMULATOR_STATE void* scheduler_stack = nullptr;
 EMULATOR_STATE int thread_count, block_stride, all_threads;  // of a block; of the cluster
+EMULATOR_STATE uint64_t changes = 0;  // of memory, as far as it is watched
 EMULATOR_STATE Options options = {0, 1};
 EMULATOR_STATE bool failed = false;
 EMULATOR_STATE char message[8192];
