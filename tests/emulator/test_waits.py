@@ -32,6 +32,7 @@ extern "C" __global__ void entry(const unsigned* a, unsigned* b) {
 }
 """
 WAIT = '  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");\n'
+REGISTERS = '  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");\n'
 COMMIT = '    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");\n'
 
 
@@ -55,6 +56,7 @@ def test_sums_of_several_products_are_complete_once_the_last_is_waited_for():
     [
         (WAIT, "", "exits before it has waited for the product in inline PTX at entry.cu:12"),
         (COMMIT, "", "exits before it has waited for the product in inline PTX at entry.cu:12"),
+        (REGISTERS, "", "issues a product in inline PTX at entry.cu:11 .* no wgmma.fence before"),
         (WAIT, f"  x[0] = 1;\n{WAIT}", "has written to sums of the product .* at entry.cu:12"),
         (
             WAIT, f"  s[t] = 0;\n{WAIT}",
@@ -62,7 +64,7 @@ def test_sums_of_several_products_are_complete_once_the_last_is_waited_for():
             "that reads it has not been waited for",
         ),
     ],
-    ids=["no-wait", "no-commit", "changed-sums", "changed-operand"],
+    ids=["no-wait", "no-commit", "no-fence", "changed-sums", "changed-operand"],
 )  # fmt: skip
 def test_a_product_is_waited_for(part, instead, message, order):
     kernel, arrays = product(part, instead)

@@ -285,7 +285,14 @@ EMULATOR_OWN Sums& sums_of(const PtxRun& run) {
   return *made;
 }
 
+// What a thread has put in registers is there for its products after such a fence only. That there is one
+// before the first is checked; later ones may follow others whose sums it has not touched.
+EMULATOR_OWN void ptx_wgmma_fence(PtxRun&) { current->has_fenced_registers = true; }
+
 EMULATOR_OWN void ptx_wgmma(PtxRun& run) {
+  if (!current->has_fenced_registers)
+    fail(EMULATOR_THREAD " issues a product " EMULATOR_PTX_AT " with no wgmma.fence before it",
+         EMULATOR_WHERE(current), EMULATOR_PTX_LINE(run));
   Sums& sums = sums_of(run);
   multiply_tiles(run);
   sums.group = current->products.group;

@@ -106,7 +106,7 @@ EMULATOR_OWN PtxPerform ptx_known(const char* name, int words) {
       {"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", ptx_mma},
       {"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", ptx_mma},
       {"mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32", ptx_mma},
-      {"wgmma.fence.sync.aligned", ptx_nothing},
+      {"wgmma.fence.sync.aligned", ptx_wgmma_fence},
       {"wgmma.commit_group.sync.aligned", ptx_wgmma_commit},
       {"wgmma.wait_group.sync.aligned", ptx_wgmma_wait},
       {"wgmma.mma_async.sync.aligned.m64n*k16.f32.f16.f16", ptx_wgmma},
