@@ -105,6 +105,12 @@ RIGHT = {
         }
         __syncthreads();
         b[i] = a[i] + s - 1;""",
+    "initialised-by-a-lane-of-the-warp-that-counts": """__shared__ int count;
+        if (t == 0) count = 0;
+        __syncwarp();
+        if (t < 32) atomicAdd(&count, 1);
+        __syncthreads();
+        b[i] = a[i] + count - 31;""",
     "initialised-by-who-counts-first": """__shared__ int count;
         if (t == 0) { count = 0; atomicAdd(&count, 1); }
         __syncthreads();

@@ -252,6 +252,14 @@ def test_two_blocks_that_write_different_values_are_a_race():
         run("  b[t] = blockIdx.x;", blocks=2)
 
 
+def test_a_block_that_initialises_what_others_count_is_a_race():
+    body = "  if (t + blockIdx.x == 0) b[0] = 5;\n  __syncthreads();\n  atomicAdd(b, 1.f);"
+    with pytest.raises(
+        DeviceError, match="race on argument 'b' at byte 0: a thread of another bl"
+    ):
+        run(body, blocks=2)
+
+
 def test_two_blocks_that_write_the_same_value_are_no_race():
     assert (run("  b[t] = a[t] * 2;", blocks=3, orders=(0, 1, 2)) == np.arange(64) * 2).all()
 
