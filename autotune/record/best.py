@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from autotune.measure.objective import TIME, Objective
 from autotune.measure.types import MeasureResult, Pair
@@ -57,6 +58,30 @@ def best_of(pairs: Iterable[Pair], objective: Objective = TIME) -> Pair | None:
     return best
 
 
+class TextOf(NamedTuple):
+    """What of a record tells whether it is of an older text.
+
+    Attributes:
+        key: of its candidate.
+        text: the hash of its kernel's text; None where the record has none.
+        when: it was measured.
+        raced: the candidates over which it was preferred in a race.
+    """
+
+    key: _Key
+    text: str | None
+    when: float
+    raced: tuple[str, ...]
+
+
+def text_of(pair: Pair) -> TextOf:
+    """Return which text a record is of."""
+    inp, result = pair
+    key = str(inp.target), inp.task, inp.key, result.evidence.device_class
+    raced = tuple(beaten_by(result))
+    return TextOf(key, result.evidence.kernel_hash, result.timestamp, raced)
+
+
 class KernelTexts:
     """Which text the kernel of each candidate had when, as the hashes of records tell.
 
@@ -70,10 +95,14 @@ class KernelTexts:
 
     def add(self, pair: Pair) -> bool:
         """Take a record in; return whether those of its candidate so far are of an older text."""
-        text, when = pair[1].evidence.kernel_hash, pair[1].timestamp
+        return self.add_text(text_of(pair))
+
+    def add_text(self, one: TextOf) -> bool:
+        """Take in which text a record is of; see `add`."""
+        key, text, when, _ = one
         if not text:
             return False
-        known = self._known.setdefault(_key(pair), [])
+        known = self._known.setdefault(key, [])
         # By time, as logs may be joined in any order.
         place = bisect_right(known, when, key=_time)
         newer = place == len(known) > 0 and known[-1][1] != text
@@ -85,22 +114,20 @@ class KernelTexts:
 
     def is_older(self, pair: Pair) -> bool:
         """Return whether a later record has the candidate, or one it raced, with another text."""
-        result = pair[1]
-        text, known = result.evidence.kernel_hash, self._known.get(_key(pair))
+        return self.is_older_text(text_of(pair))
+
+    def is_older_text(self, one: TextOf) -> bool:
+        """Return whether a record of this text is older; see `is_older`."""
+        (target, task, _, device), text, when, raced = one
+        known = self._known.get(one.key)
         if text and known and known[-1][1] != text:
             return True
-        return any(self._changed(_key(pair, key), result.timestamp) for key in beaten_by(result))
+        return any(self._changed((target, task, key, device), when) for key in raced)
 
     def _changed(self, key: _Key, since: float) -> bool:
         known = self._known.get(key, [])
         place = bisect_right(known, since, key=_time)
         return place > 0 and known[place - 1][1] != known[-1][1]
-
-
-def _key(pair: Pair, candidate: str | None = None) -> _Key:
-    inp, result = pair
-    key = inp.key if candidate is None else candidate
-    return str(inp.target), inp.task, key, result.evidence.device_class
 
 
 def _time(known: tuple[float, str]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,9 +15,10 @@ from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.record.best import best_of, of_older_text
 from autotune.record.codec import encode, is_of_a_later_version, measure_str_key
 from autotune.record.history import ApplyHistoryBest
+from autotune.record.latest import LatestRecords
 from autotune.record.paths import LogPath, log_path, log_source
 from autotune.record.reader import AHEAD, LogReader, open_log, source_name
-from autotune.record.rewriting import check_replaceable, rewrite, write_whole
+from autotune.record.rewriting import check_replaceable, rewrite, spooled, write_whole
 from autotune.record.store import is_store, open_database
 from autotune.task import Task
 from autotune.task.refusals import left_out
@@ -68,9 +69,10 @@ class Lines:
         decode = self.decode(races) if self.decode else None
         return LogReader(lines, name, quiet, races, AHEAD, decode, others)
 
-    def text(self, pairs: Iterable[Pair], kept: Iterable[str] = ()) -> str:
-        """Return records as lines, and other lines behind them."""
-        return "".join([*(self.encode(inp, result) for inp, result in pairs), *kept])
+    def text(self, pairs: Iterable[Pair], kept: Iterable[str] = ()) -> Iterator[str]:
+        """Yield records as lines, and other lines behind them."""
+        yield from (self.encode(inp, result) for inp, result in pairs)
+        yield from kept
 
 
 TEMPLATES = Lines()
@@ -104,7 +106,7 @@ def pick_best(
         pairs = _records(reader, "pick_best")
     picked: list[Pair] = []
 
-    def best_with(lines: Iterable[str]) -> str:
+    def best_with(lines: Iterable[str]) -> Iterator[str]:
         held: dict[int, str] = {}
         every = [*forms.reader(lines, source_name(source), others=held), *pairs]
         picked[:] = _best(_not_older(every, "pick_best"), wanted)
@@ -115,7 +117,8 @@ def pick_best(
     if is_store(source):
         with open_database(out_file) as database:
             known = dict.fromkeys(database.lines())
-            lines = io.StringIO(best_with(known))  # splits where logs do, unlike splitlines()
+            text = "".join(best_with(known))
+            lines = io.StringIO(text)  # splits where logs do, unlike splitlines()
             database.write([line for line in lines if line not in known])
         return len(picked)
     out = log_path(source)
@@ -214,40 +217,34 @@ def compact(
     path = source_name(source)
     if out_file is None and is_store(source):
         raise RecordError(f"compact: {path} is no log file; say by out_file where to write")
+    out = log_path(source if out_file is None else out_file)
     if out_file is None:
-        check_replaceable(log_path(source))
+        check_replaceable(out)
 
-    def compacted(lines: Iterable[str]) -> str:
+    def compacted(lines: Iterable[str]) -> Iterator[str]:
         nonlocal counts
         others: dict[int, str] = {}
         reader = forms.reader(lines, path, quiet=True, others=others)
-        pairs = list(reader)
-        bad = sum(not stays(others[one.line]) for one in reader.problems)
-        if bad and not pairs:
-            raise RecordError(f"compact: {reader.report()} It is unchanged")
-        last = _latest(pairs)
-        counts = len(last), len(pairs) - len(last) + bad
-        return forms.text(last.values(), filter(stays, others.values()))
+        with spooled(out) as spool:
+            latest = LatestRecords(spool, forms.encode)
+            for pair in reader:
+                latest.add(pair)
+            bad = sum(not stays(others[one.line]) for one in reader.problems)
+            if bad and not latest.read:
+                raise RecordError(f"compact: {reader.report()} It is unchanged")
+            counts = len(latest), latest.read - len(latest) + bad
+            yield from latest.lines()
+        yield from filter(stays, others.values())
 
     def stays(line: str) -> bool:
         return forms.keeps(line) or is_of_a_later_version(line)
 
     with open_log(source) as file:
         if out_file is not None:
-            write_whole(log_path(out_file), compacted(file))
+            write_whole(out, compacted(file))
             return counts
-    rewrite(log_path(source), compacted)
+    rewrite(out, compacted)
     return counts
-
-
-def _latest(pairs: Sequence[Pair]) -> dict[str, Pair]:
-    """Return the record that counts of each configuration, see `compact`."""
-    last: dict[str, tuple[tuple[bool, bool], Pair]] = {}
-    for pair, is_older in zip(pairs, of_older_text(pairs), strict=True):
-        key, rank = measure_str_key(pair[0]), (not is_older, pair[1].ok)
-        if key not in last or rank >= last[key][0]:
-            last[key] = rank, pair
-    return {key: pair for key, (_, pair) in last.items()}
 
 
 def write_log(path: LogPath, pairs: Iterable[Pair]) -> None:

@@ -97,7 +97,7 @@ class LogDatabase(Database):
     def flush(self) -> None:
         """Empty the file."""
         if self.path.exists():
-            rewrite(self.path, lambda lines: "")
+            rewrite(self.path, lambda lines: ())
 
     def state(self) -> object:
         """Return which file it is, its size and its time of change."""
@@ -113,7 +113,7 @@ class LogDatabase(Database):
 
     def drop(self, key: str) -> None:
         """Take the rows of a key out."""
-        rewrite(self.path, lambda lines: "".join(_without(key, lines)))
+        rewrite(self.path, lambda lines: _without(key, lines))
 
     def _get(self, key: str) -> list[str]:
         with self._lock:
@@ -122,7 +122,7 @@ class LogDatabase(Database):
 
     def _replace(self, key: str, row: str) -> None:
         if self._get(key):
-            rewrite(self.path, lambda lines: "".join([*_without(key, lines), f"{row}\n"]))
+            rewrite(self.path, lambda lines: [*_without(key, lines), f"{row}\n"])
         else:
             self.write([row])
 
@@ -158,8 +158,8 @@ class LogDatabase(Database):
         )
 
 
-def _without(key: str, lines: Iterable[str]) -> list[str]:
-    return [line for line in lines if key_of(line) != key]
+def _without(key: str, lines: Iterable[str]) -> Iterator[str]:
+    return (line for line in lines if key_of(line) != key)
 
 
 class FolderDatabase(Database):

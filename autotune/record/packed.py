@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import errno
-import gzip
 import io
 import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from autotune.errors import RecordError
@@ -59,13 +59,18 @@ class MaybePacked(io.RawIOBase):
         name: of the file, in messages.
     """
 
-    def __init__(self, file: io.FileIO, name: object) -> None:
+    def __init__(self, file: io.RawIOBase, name: object) -> None:
         self._file = file
         self.name = name
         self._unpacker: Unpacker | None = None
         self._begun = False
         # What was unpacked and not yet asked for; a view, as it may be much longer than a request.
         self._ready = memoryview(b"")
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether gzip packed what was read so far."""
+        return self._unpacker is not None
 
     def readable(self) -> bool:
         """Return True."""
@@ -127,9 +132,15 @@ def unpacked(content: bytes) -> bytes:
     return text
 
 
-def packed_for(path: Path, content: bytes) -> bytes:
-    """Return the content of a file as its name has it: packed if it ends in ``.gz``."""
-    return gzip.compress(content, mtime=0) if path.suffix == SUFFIX else content
+def packed_for(path: Path, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the content of a file as its name has it: packed if it ends in ``.gz``."""
+    if path.suffix != SUFFIX:
+        yield from pieces
+        return
+    packer = zlib.compressobj(wbits=_GZIP_FORM)
+    for piece in pieces:
+        yield packer.compress(piece)
+    yield packer.flush()
 
 
 def refuse_to_append(path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 from autotune.utils.environment import private
@@ -28,7 +29,7 @@ def write_atomically(path: Path, content: bytes, missing_ok: bool = False) -> No
     """
     try:
         _make(path.parent)
-        _write(path, content, _OWN)
+        _write(path, [content], _OWN)
     except OSError:
         if not missing_ok:
             raise
@@ -45,11 +46,15 @@ def remove_own(folder: str, process: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def publish(path: Path, content: bytes) -> None:
+def publish(path: Path, content: bytes | Iterable[bytes]) -> None:
     """Write a file that the user requested so that no reader ever sees a part of it.
 
     Its mode follows from the umask, or is that of the file that it replaces. Missing folders are
     created. The file is on the disk when this returns.
+
+    Args:
+        path: the file.
+        content: the contents, or their pieces, of which one is in memory at a time.
 
     Raises:
         OSError: the file cannot be written; an existing file is unchanged.
@@ -57,7 +62,8 @@ def publish(path: Path, content: bytes) -> None:
     if not path.exists():
         path = path.resolve()  # of a link to nothing yet
         path.parent.mkdir(parents=True, exist_ok=True)
-    _write(path, content, _ANYBODYS, durable=True)
+    pieces = [content] if isinstance(content, bytes) else content
+    _write(path, pieces, _ANYBODYS, durable=True)
 
 
 def _make(folder: Path) -> None:
@@ -78,17 +84,18 @@ def read_own(path: Path) -> bytes:
         return file.read()
 
 
-def _write(path: Path, content: bytes, mode: int, durable: bool = False) -> None:
+def _write(path: Path, pieces: Iterable[bytes], mode: int, durable: bool = False) -> None:
     before = path.stat() if path.exists() else None
     if before is not None and not stat.S_ISREG(before.st_mode):
-        path.write_bytes(content)  # a device or a pipe must stay what it is
+        with path.open("wb") as special:  # a device or a pipe must stay what it is
+            special.writelines(pieces)
         return
     path = path.resolve()  # a link stays, and leads to what is new
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            file.writelines(pieces)
             file.flush()
             if before is not None and mode != _OWN:
                 os.fchmod(handle, stat.S_IMODE(before.st_mode))

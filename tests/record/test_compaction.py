@@ -1,6 +1,9 @@
 """Logs are rewritten whole: picked, split, compacted, converted and printed."""
 
+import errno
 import json
+import tempfile
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -153,3 +156,35 @@ def test_compacting_keeps_a_failure_of_an_edited_kernel_over_a_time_of_the_text_
     LogWriter(log).extend([worked, fails] if joined == "in order" else [fails, worked])
     assert compact(log) == (1, 1)
     assert [result.error_no for _, result in load_from_file(log)] == [3]
+
+
+def test_compacting_takes_less_memory_than_the_log_is_long(tmp_path):
+    log = tmp_path / "x.log"
+    lines = [
+        encode(make_input("t", (1,), "llvm", make_config(i, k=i)), failed(4, "x" * 1000)) + "\n"
+        for i in range(500)
+    ]
+    log.write_text("".join(lines * 8))
+    compact(tmp_path / "x.log", tmp_path / "before.log")  # what is loaded once
+    tracemalloc.start()
+    try:
+        assert compact(log) == (500, 3500)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert log.read_text() == "".join(lines)
+    assert peak < 7 * log.stat().st_size
+
+
+def test_compacting_on_a_full_disk_leaves_the_log_alone(tmp_path, monkeypatch):
+    log = sample_log(tmp_path)
+    before = log.read_bytes()
+
+    def full(**where):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    with pytest.raises(RecordError, match=r"cannot write .*: No space left on device; it is unch"):
+        compact(log)
+    assert log.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["all.log"]
