@@ -61,6 +61,8 @@ def diff(
     includes 0%, the verdict is "same".
     """
     (old, problem), (new, other) = read_records(before, task), read_records(after, task)
+    if task and not old and not new and (problem or other):
+        raise click.ClickException("\n".join(filter(None, [problem, other])))
     rows = compare(old, new)
     if not rows and (fail_above is not None or fail_missing):
         raise click.ClickException(f"there is no trial in {before} or {after}: nothing to compare")

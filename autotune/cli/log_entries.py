@@ -185,7 +185,7 @@ def read_logs(
 
     Raises:
         LogMissingError: one cannot be opened.
-        RecordError: one is not empty, and none of its lines is a record.
+        RecordError: one is not empty, and none of its lines is a record; or none is of the task.
     """
     wanted = objective_of("read_logs", objective, RecordError)
     grouping = _Grouping()
@@ -204,6 +204,8 @@ def read_logs(
         if reader.is_no_log:
             raise RecordError(reader.report())
         problems += filter(None, [reader.report()])
+    if others and not entries:
+        raise RecordError(no_such_task(str(task), others))
     # Several logs are as one, in which one's trials may have replaced another's.
     older: Counter[str] = Counter()
     pairs = [(one.inp, one.result) for one in entries]
@@ -215,8 +217,6 @@ def read_logs(
             grouping.add(entry)
     problems += [left_out(source, count) for source, count in older.items()]
     groups = grouping.groups
-    if others and not groups:
-        problems.append(no_such_task(str(task), others))
     return Logs([Group(key[0], entries, wanted) for key, entries in groups.items()], problems)
 
 

@@ -12,6 +12,8 @@ COMMANDS = {
     "verify": ["verify", "LOG"],
     "show": ["log", "show", "LOG"],
     "best": ["log", "best", "LOG"],
+    "show as JSON": ["log", "show", "LOG", "--json"],
+    "pareto": ["log", "pareto", "LOG"],
     "diff": ["log", "diff", "LOG", "LOG"],
     "plot": ["log", "plot", "LOG", "-o", "x.svg"],
     "lock": ["lock", "write", "LOG", "-o", "x.lock"],
@@ -28,6 +30,7 @@ def test_a_misspelled_task_is_corrected(command, tmp_path, monkeypatch):
     args = [str(log) if one == "LOG" else one for one in COMMANDS[command]]
     done = CliRunner().invoke(main, [*args, "--task", "gemmm"])
     assert "no trial is of task 'gemmm'; did you mean 'gemm'?" in done.output
+    assert done.exit_code == 1
 
 
 def test_verify_names_its_own_option_to_keep_older_records(tmp_path, caplog):
