@@ -81,6 +81,16 @@ def test_values_of_ref_input_may_be_plain_numbers():
     assert set(SEEN) == {(8, 0.5)}
 
 
+@pytest.mark.parametrize("value", [None, 40])
+def test_a_whole_number_that_is_drawn_is_named_in_a_warning(value, caplog):
+    assert measured("c", value)[0].ok
+    said = [one for one in caplog.messages if "drawn at random" in one]
+    assert len(said) == (value is None)
+    assert all(
+        "argument 'n' is " in one and "arg('n', (), 'int32', value=...)" in one for one in said
+    )
+
+
 def test_a_kernel_with_scalars_is_tuned_logged_and_replayed(tmp_path):
     log = tmp_path / "scalars.log"
     task = at.create("measure_test.scalars", (64,), target="c")

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from autotune.errors import MeasureError
-from autotune.kernel.kernel import Argument, Kernel
+from autotune.kernel.kernel import Argument, Kernel, Scalar
 from autotune.kernel.layout import natural_args, natural_kernel
 from autotune.measure.build.realise import Realised, realise
 from autotune.measure.check.captured import captured
@@ -123,7 +123,7 @@ class Oracle:
         kernel = natural_kernel(kernel)
         args = kernel.args
         if args not in self._inputs:
-            values = self._values(kernel, reference)
+            values = self._values(measure_input.task.name, kernel, reference)
             self._inputs[args] = tuple(self._write(value) for value in values)
         if reference is None and expected:
             reference = _ask(measure_input)
@@ -156,11 +156,13 @@ class Oracle:
                 self.data(inp, made.kernel, reference=made.reference)
                 return
 
-    def _values(self, kernel: Kernel, reference: Reference | None) -> list[Array]:
+    def _values(self, name: str, kernel: Kernel, reference: Reference | None) -> list[Array]:
         if self._ref_input is None:
             found = random_inputs(kernel.args, self._seed)
             known = reference.values if isinstance(reference, Computed) else {}
             read = [(at, a) for at, a in enumerate(kernel.args) if a.role != "out"]
+            if not isinstance(reference, Computed):
+                self._say_drawn(name, kernel.inputs, found)
             return [
                 _fit("task_inputs", a, known[at]) if at in known else value
                 for (at, a), value in zip(read, found, strict=True)
@@ -239,7 +241,20 @@ class Oracle:
         return ArgumentFiles(inputs, ())
 
     def _say_unverified(self, name: str, reason: object) -> None:
-        said = f"task {name}: results are not verified: {reason}"
+        self._say(f"task {name}: results are not verified: {reason}")
+
+    def _say_drawn(self, name: str, read: Sequence[Argument], values: Sequence[Array]) -> None:
+        """Warn of whole numbers, which may be lengths, that the template leaves open."""
+        for one, value in zip(read, values, strict=True):
+            is_open = isinstance(one, Scalar) and one.value is None
+            if is_open and np.issubdtype(value.dtype, np.integer):
+                self._say(
+                    f"task {name}: argument {one.name!r} is {value} in all trials, drawn at "
+                    f"random; if it is a length, name it: "
+                    f"arg({one.name!r}, (), {one.dtype!r}, value=...)"
+                )
+
+    def _say(self, said: str) -> None:
         # Once, however many signatures its kernels have.
         if said not in self._said and not self._over:
             self._said.add(said)
