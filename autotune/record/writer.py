@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import shlex
 import tempfile
 import threading
 from collections.abc import Iterable, Sequence
@@ -111,7 +112,7 @@ class LogWriter:
         kept = counted(len(self._pending), "row")
         return RecordError(
             f"{problem} {kept} kept in {self._rescue}: {_cure(cause)}, "
-            f"then `cat {self._rescue} >> {self.path}`"
+            f"then `{shlex.join(['cat', str(self._rescue)])} >> {shlex.quote(str(self.path))}`"
         )
 
     def _discard_rescue(self) -> None:

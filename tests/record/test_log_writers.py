@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -216,6 +217,17 @@ def test_rows_that_could_not_be_written_follow_when_there_is_room(tmp_path, resc
     writer.append(make_input(), good(2.0))
     assert [r.costs for _, r in load_from_file(folder / "x.log")] == [(1.0,), (2.0,)]
     assert not list(rescue_folder.iterdir())
+
+
+def test_the_command_that_appends_rescued_rows_may_be_pasted(tmp_path, rescue_folder):
+    folder = tmp_path / "my logs"
+    folder.write_text("a file where the folder should be")
+    with pytest.raises(RecordError) as caught:
+        LogWriter(folder / "x.log").append(make_input(), good(1.0))
+    folder.unlink()
+    folder.mkdir()
+    subprocess.run(str(caught.value).split("`")[1], shell=True, check=True)
+    assert [r.costs for _, r in load_from_file(folder / "x.log")] == [(1.0,)]
 
 
 FILL = """
