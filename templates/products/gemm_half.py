@@ -16,7 +16,7 @@ from autotune import SourceKernel, Target
 
 from .. import common
 from ..convolutions import conv2d_halo
-from . import gemm_mma, gemm_skinny, gemm_tma, gemm_wgmma
+from . import gemm_mma, gemm_skinny, gemm_tma, gemm_tma_untuned, gemm_wgmma
 from .gemm_shape import HALVES, Product
 from .gemm_tma_estimate import LEAST_STREAMED
 from .gemm_tma_form import FORMS
@@ -53,8 +53,6 @@ FEW_RESULTS, FEW_TERMS = 40_000, 384
 # K tiles would be half empty: on an H100 for ten of twelve products of 4120 to 120762 rows, by up
 # to 3.6 times (108818x24x8 3.8 us), of the others one took as long and one with SiLU 1.14 times.
 NARROW, SHORTEST_SUM = 128, 40
-# Rows of an a that is stored as [k, m], and terms, up to which operands are swapped.
-FEW_SWAPPED, LONGEST_SWAPPED = 24, 2048
 # Rows up to which `gemm_skinny` alone has tiles as narrow; and what makes its estimates comparable
 # to those by TMA, with so few rows and with more.
 ONE_FRAGMENT, NARROW_LONGER, STREAMED_LONGER = 8, 1.1, 1.3
@@ -202,13 +200,15 @@ def _swapped(shape: Product) -> int | None:
     With few rows of an a that is stored as [k, m], TMA loads boxes of 64 of them, but swapped as
     many as a tile has: 8x816x576 took 4.7 us on an H200 and 3.4 swapped. 40x768x720 took 3.1 and
     3.6, and with long sums, of which operands that are swapped split less, 16x128x26840 7.7 and
-    72.8.
+    72.8. With more columns 32x5000x2560 took 9.4 us swapped and 11.5, 56x2456x2792 10.5 and 7.9.
     64x7232x8384 nt took 32.0 us so on an H200, 38.4 by the choice of the least estimate, and
     32x4096x4096 nt 6.6 and 12.0; 40x2048x8192 nt 12.5 and 9.9.
     """
     if shape.transpose_a and shape.m < FULL_ROWS:
-        short = shape.k <= LONGEST_SWAPPED and shape.batch == 1
-        return int(shape.m <= FEW_SWAPPED and short and in_registers(shape))
+        short = shape.k <= gemm_tma_untuned.LONG_OF_FEW and shape.batch == 1
+        few = shape.m <= gemm_tma_untuned.FEW_SWAPPED and short and in_registers(shape)
+        wide = shape.n > gemm_tma_untuned.FEW_COLUMNS and gemm_tma_untuned.gains_across(shape)
+        return int(few or (wide and shape.m <= gemm_tma_untuned.SOME_SWAPPED))
     near = shape.n * shape.k >= gemm_skinny.LEAST and shape.k <= gemm_skinny.SHORT_SUM
     large = near or gemm_skinny.is_far(shape)
     few = shape.m <= gemm_skinny.MOST_ROWS and shape.batch == 1

@@ -12,11 +12,11 @@ from .. import choices, common
 from ..epilogue import Epilogue
 from . import gemm_wgmma
 from .gemm_shape import HALVES, TF32, Product
-from .gemm_tma_estimate import estimate
+from .gemm_tma_estimate import NEAR_BYTES, estimate
 from .gemm_tma_form import KNOB, Form
 from .gemm_tma_rules import LARGEST_BOX, Rules, rules, violation
 from .gemm_tma_space import FEW_RESULTS, LARGEST_TILE, candidates
-from .gemm_tma_tiling import MULTIPROCESSORS, PANEL, TmaTiling, in_place
+from .gemm_tma_tiling import MULTIPROCESSORS, PANEL, TmaTiling, in_place, in_registers
 
 # Results up to which all tiles run in one wave; with more, swapped strips were slower.
 ONE_STEP = MULTIPROCESSORS * LARGEST_TILE
@@ -26,6 +26,9 @@ NARROW_STRIPS = 20
 LEAST_IN_STRIPS = 192
 # Columns up to which few rows of an a that is stored as [k, m] are loaded by TMA.
 FEW_COLUMNS = 1024
+# Rows of an a that is stored as [k, m], and terms, up to which operands are swapped; and where
+# TMA gains for more columns, rows up to which they are, fewest rows and terms.
+FEW_SWAPPED, LONG_OF_FEW, SOME_SWAPPED, LEAST_ROWS, LEAST_ACROSS = 24, 2048, 32, 16, 640
 # Extent of K from which on products with a residual gain without split-K too.
 LONG_SUM = 256
 # Multiply-adds of floats as TF32, and terms of a sum, up to which ``mma.sync`` is as fast: nine
@@ -76,7 +79,7 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     if shape.dtype == TF32:  # `gemm_wgmma` reads no such a
         slow = shape.gathers or shape.k <= FEW_TERMS
     else:
-        slow = shape.transpose_a and shape.n > FEW_COLUMNS
+        slow = shape.transpose_a and shape.n > FEW_COLUMNS and not gains_across(shape)
     if (shape.m < PANEL and slow) or violation(shape, choice, target):
         return False
     if shape.gathers:
@@ -87,6 +90,21 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     if not in_place(shape.epilogue):
         return choice["split"] > 1 or shape.k >= LONG_SUM
     return suits_strips(shape) if shape.n % 8 > 0 else True
+
+
+def gains_across(shape: Product) -> bool:
+    """Return whether few rows of an a stored as [k, m] gain by TMA for more columns too.
+
+    `gemm_wgmma` is slower where rows of b are not aligned to lines of the cache, which its
+    estimate does not know: 48x1104x1056 took an H200 5.5 us so and 3.4 by TMA, but 40x2048x4096 an
+    H100 6.7 and 8.7. Of sums below 640 five of six were slower by TMA, as were a b beyond the L2
+    cache, fewer than 16 rows, and up to 24 rows with longer sums than `LONG_OF_FEW`.
+    """
+    aligned = shape.transpose_b or shape.b_run % PANEL == 0
+    near = shape.batch == 1 and 2 * shape.n * shape.k <= NEAR_BYTES
+    longest = LONG_OF_FEW if shape.m <= FEW_SWAPPED else shape.k
+    long = LEAST_ACROSS <= shape.k <= longest
+    return not aligned and near and long and shape.m >= LEAST_ROWS and in_registers(shape)
 
 
 def _wins_for_windows(shape: Product, choice: Mapping[str, int], target: Target) -> bool:

@@ -85,6 +85,14 @@ def test_others_keep_copies_of_16_bytes_untuned_and_have_boxes_in_their_space(sh
     assert max(gemm_half.candidates(shape)["wgmma"]) > 1
 
 
+@pytest.mark.parametrize(
+    ("n", "boxes"), [(1104, True), (5000, True), (1280, False), (4096, False)]
+)
+def test_few_rows_as_k_by_m_run_by_boxes_untuned_where_rows_of_b_straddle_lines(n, boxes):
+    choice = gemm_half.default_choice(Gemm(48, n, 2048, "float16", 1, True), HOPPER)
+    assert gemm_half.by_boxes(choice) == boxes
+
+
 @pytest.mark.parametrize("k", [256, 1024, 4096])
 def test_long_sums_with_a_residual_are_loaded_by_boxes_untuned(k):
     shape = Gemm(1024, 1024, k, "float16", 1, False, True, "", Epilogue(residual=True))
