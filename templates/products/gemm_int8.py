@@ -48,6 +48,11 @@ LONG_OF_FEW, PART = 1024, 50
 # and extent of K up to which many such rows are faster without copies: 147x328x25538 took 60 us.
 # Those of the kernel that copies for a product by TMA.
 UNALIGNED_COPIES, UNALIGNED_SUM, COPIES = 3600, 512, 3000
+# Share of the estimate that copies and products by TMA take of more than 64 rows of an a stored as
+# [k, m], from so many terms and multiply-adds on: 208x1440x2992 took an H200 8.7 us so and 16.2 by
+# ``mma.sync``. All of 15 such products gained, 1.36 times in the mean; 88x576x912 tt took 4.2 and
+# 3.1, 80x3504x480 7.3 and 4.4.
+OF_ACROSS, ACROSS_SUM, ACROSS_PRODUCTS = 0.75, 512, 2**27
 # Cycles of ``mma.sync`` on operands as they are: at the start, in parts of its estimate, at least
 # of a K tile after the first, and of a multiprocessor for a result, of even and of odd rows. They
 # fit 77 choices of ten products on an H100, with an error of 14%.
@@ -121,14 +126,14 @@ def _is_streamed_fastest(shape: Gemm, target: Target) -> bool:
     if gemm_skinny_int8.violation(shape, choice, target) is not None:
         return False
     streamed = float(gemm_skinny_int8.estimate(shape, choice, target))
-    on_copies = _on_copies(shape, target)[0]
+    copying = on_copies(shape, target)[0]
     if not gemm_mma.reads(shape):
-        return streamed < on_copies
+        return streamed < copying
     by_tma = MARGIN_ALONG_N if _lies_along_n(shape) else MARGIN
     if gemm_skinny_int8.suits(shape) and shape.k > gemm_half.SHORT_SUM:
-        return by_tma * streamed < on_copies
+        return by_tma * streamed < copying
     by_mma = by_tma if shape.k <= gemm_half.SHORT_SUM else MARGIN
-    return by_tma * streamed < on_copies and by_mma * streamed < _as_they_are(shape, target)[0]
+    return by_tma * streamed < copying and by_mma * streamed < as_they_are(shape, target)[0]
 
 
 def _lies_along_n(shape: Gemm) -> bool:
@@ -141,18 +146,21 @@ def _is_few_along_n(shape: Gemm) -> bool:
     return _lies_along_n(shape) and gemm_skinny_int8.suits(shape)
 
 
-def _on_copies(shape: Gemm, target: Target) -> tuple[float, dict[str, int]]:
+def on_copies(shape: Gemm, target: Target) -> tuple[float, dict[str, int]]:
     """Return the estimated cycles of the fastest product on K-major copies, and its choice."""
     whole = along_k(shape)
     few, few_along_n = not gemm_tma.suits_integers(whole), _is_few_along_n(shape)
     short = shape.k <= gemm_tma_untuned.SHORT_SUM
     if not gemm_half.offered(whole, target) or (few and (short or not gemm_mma.reads(shape))):
         if gemm_mma.reads(shape):
-            return math.inf, {}  # ``mma.sync`` reads the operands as they are: `_as_they_are`
+            return math.inf, {}  # ``mma.sync`` reads the operands as they are: `as_they_are`
         family = gemm_half if gemm_half.offered(whole, target) else gemm_mma
         choice = family.default_choice(whole, target)
         run = float(family.estimate(whole, choice, target)) + _copying(shape, choice)
         return run + LAUNCHES, choice
+    many = shape.batch * shape.m * shape.n * shape.k >= ACROSS_PRODUCTS
+    rows = shape.transpose_a and shape.m > gemm_half.FULL_ROWS
+    across = rows and many and shape.k >= ACROSS_SUM
     every = []
     for swapped in (0, 1):
         knob = {gemm_half.KNOB: Form(0, 1, swapped).knob}
@@ -165,6 +173,7 @@ def _on_copies(shape: Gemm, target: Target) -> tuple[float, dict[str, int]]:
         if gemm_tma.violation(whole, choice, target) is None:
             run = float(gemm_tma.estimate(whole, choice, target)) + _copying(shape, choice)
             run += COPIES * any(copied(shape, choice).values())
+            run *= OF_ACROSS if across else 1.0
             run += PART * choice["split"] * few_along_n
             every.append((run - HIDDEN, choice))
     if every:
@@ -176,7 +185,7 @@ def _on_copies(shape: Gemm, target: Target) -> tuple[float, dict[str, int]]:
     return float(gemm_half.estimate(whole, choice, target)) + LAUNCHES, choice
 
 
-def _as_they_are(shape: Gemm, target: Target) -> tuple[float, dict[str, int]]:
+def as_they_are(shape: Gemm, target: Target) -> tuple[float, dict[str, int]]:
     """Return the same by ``mma.sync`` without copies; infinity where it cannot read them."""
     if not gemm_mma.reads(shape):
         return math.inf, {}
@@ -290,11 +299,11 @@ class AlongK:
         """Return the choice to use where nothing was tuned."""
         if self.family is gemm_skinny_int8 or not is_needed(shape):
             return self.family.default_choice(self._whole(shape, {}), target)
-        cycles, choice = _on_copies(shape, target)
+        cycles, choice = on_copies(shape, target)
         few = _is_few_along_n(shape) and shape.k >= LONG_OF_FEW
         if few and choice and not any(copied(shape, choice).values()):
             return choice
-        return min((_as_they_are(shape, target), (cycles, choice)), key=lambda one: one[0])[1]
+        return min((as_they_are(shape, target), (cycles, choice)), key=lambda one: one[0])[1]
 
     def kernel(self, shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernels of a choice: copies, and the product."""

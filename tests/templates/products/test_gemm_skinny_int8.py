@@ -231,6 +231,13 @@ def test_short_sums_of_operands_that_are_across_need_no_copies(shape):
     assert [one.entry for one in task.instantiate(task.default()).calls] == ["gemm_mma"]
 
 
+@pytest.mark.parametrize("sizes", [(544, 704, 3200), (768, 1536, 512), (160, 4096, 640)], ids=str)
+def test_longer_sums_of_many_rows_as_k_by_m_run_by_boxes_of_a_copy(sizes):
+    task = task_of(Gemm(*sizes, "int8", transpose_a=True))
+    entries = [one.entry for one in task.instantiate(task.default()).calls]
+    assert entries == ["along_k", "gemm_tma"]
+
+
 @pytest.mark.parametrize(
     ("sizes", "first"),
     [((999, 1001, 1004), "along_k"), ((777, 1777, 404), "gemm_skinny_int8")],
