@@ -2,6 +2,7 @@
 
     python -m benchmarks.half_products             # those of docs/benchmarks_products_16bit.md
     python -m benchmarks.half_products --drawn 15 --seed 1   # others, drawn at random
+    python -m benchmarks.half_products --drawn 15 --across      # with a as [k, m]
     python -m benchmarks.half_products --only "1024x768x3072 nt" 768 --each 40 --out raced.jsonl
 
 Of each product what runs untuned takes turns with cuBLAS (of integers with the faster one of its
@@ -46,36 +47,48 @@ TABLE = (
 LEAST, MOST, LARGEST = 192, 4096, 2**34
 # Knobs by which choices are told apart: of the others the best by estimate is raced.
 KIND = ("wgmma", "warps_m", "frags_m", "frags_n", "chunk", "split")
+# How a and b stand: "t" for [k, m] and for [n, k].
+LAYOUTS = ("nn", "nt", "tn", "tt")
 TOLERANCES = {"float16": 4e-3, "bfloat16": 2e-2, "tf32": 4e-3, "int8": 0.0}
 
 
 @dataclass(frozen=True)
 class Case:
-    """A product: its sizes, how b stands, and what numbers are."""
+    """A product: its sizes, how b and a stand, and what numbers are."""
 
     m: int
     n: int
     k: int
     turned: bool
     dtype: str = "float16"
+    left_turned: bool = False
 
     @classmethod
     def of(cls, name: str) -> Case:
         """Return the product of a name such as "1024x768x3072 nt bfloat16" or "768"."""
         sizes, *words = name.split()
         m, n, k = map(int, sizes.split("x")) if "x" in sizes else [int(sizes)] * 3
-        return cls(m, n, k, "nt" in words, next((w for w in words if w != "nt"), "float16"))
+        layout = next((word for word in words if word in LAYOUTS), "nn")
+        dtype = next((word for word in words if word not in LAYOUTS), "float16")
+        return cls(m, n, k, layout[1] == "t", dtype, layout[0] == "t")
 
     def __str__(self) -> str:
         sizes = f"{self.m}" if self.m == self.n == self.k else f"{self.m}x{self.n}x{self.k}"
-        return sizes + " nt" * self.turned + f" {self.dtype}" * (self.dtype != "float16")
+        layout = "nt"[self.left_turned] + "nt"[self.turned]
+        return (
+            sizes + f" {layout}" * (layout != "nn") + f" {self.dtype}" * (self.dtype != "float16")
+        )
 
     @property
     def shape(self) -> Any:
         """The template's shape."""
         from autotune.templates.products.gemm_shape import Gemm
 
-        return Gemm(self.m, self.n, self.k, self.dtype, 1, False, self.turned)
+        return Gemm(self.m, self.n, self.k, self.dtype, 1, self.left_turned, self.turned)
+
+    def operands(self, a: Any, b: Any) -> tuple[Any, Any]:
+        """Return views of two stored matrices as [m, k] and [k, n]."""
+        return a.t() if self.left_turned else a, b.t() if self.turned else b
 
 
 def drawn(count: int, seed: int) -> list[Case]:
@@ -87,6 +100,19 @@ def drawn(count: int, seed: int) -> list[Case]:
         case = Case(m, n, k, rng.random() < 0.5, rng.choice(["float16", "bfloat16"]))
         if m * n * k <= LARGEST:
             found.append(case)
+    return found
+
+
+def drawn_across(count: int, seed: int) -> list[Case]:
+    """Return products with a as [k, m]: of few rows of 16-bit floats, and of more of integers."""
+    rng, found = random.Random(seed), []
+    while len(found) < count:
+        dtype = rng.choice(["float16", "bfloat16", "int8", "int8"])
+        step, least, most = (16, 72, 1024) if dtype == "int8" else (8, 8, 56)
+        m = round(least * (most / least) ** rng.random() / 8) * 8
+        n, k = (round(256 * 40 ** rng.random() / step) * step for _ in range(2))
+        if m * n * k <= LARGEST:
+            found.append(Case(m, n, k, rng.random() < 0.4, dtype, left_turned=True))
     return found
 
 
@@ -111,19 +137,33 @@ def best_kinds(shape: Any, each: int) -> list[dict[str, int]]:
 
 
 def liked(shape: Any, each: int, target: Any) -> Iterator[tuple[dict[str, int], Any]]:
-    """Yield the best choices by boxes, that without, and of integers that for few rows."""
-    from autotune.templates.products import gemm_half, gemm_skinny_int8, gemm_tma
+    """Yield the best choices by boxes, that without, and those for few rows."""
+    from autotune.templates.products import (
+        gemm_half,
+        gemm_int8,
+        gemm_skinny,
+        gemm_skinny_int8,
+        gemm_tma,
+    )
 
-    if gemm_tma.refusal(shape) is not None:
-        return  # boxes of copies: only what runs untuned is raced
-    for choice in [
-        gemm_tma.default_choice(shape, target), gemm_half.choice_without_tma(shape, target),
-        *best_kinds(shape, each),
-    ]:  # fmt: skip
-        yield choice, gemm_half.kernel(shape, choice)
-    if gemm_skinny_int8.refusal(shape) is None:
-        choice = gemm_skinny_int8.default_choice(shape, target)
-        yield choice, gemm_skinny_int8.kernel(shape, choice)
+    if gemm_tma.refusal(shape) is None:
+        forms = (None, 0, 1) if shape.transpose_a and shape.dtype != "int8" else (None,)
+        for choice in [
+            *(gemm_tma.default_choice(shape, target, swapped=swapped) for swapped in forms),
+            gemm_half.choice_without_tma(shape, target), *best_kinds(shape, each),
+        ]:  # fmt: skip
+            if gemm_half.violation_in_family(shape, choice, target) is None:
+                yield choice, gemm_half.kernel(shape, choice)
+    elif shape.dtype == "int8":
+        family = gemm_int8.AlongK(gemm_half)
+        for way in (gemm_int8.on_copies, gemm_int8.as_they_are):
+            choice = way(shape, target)[1]
+            if choice:
+                yield choice, family.kernel(shape, choice)
+    for streamed in (gemm_skinny, gemm_skinny_int8):
+        if streamed.refusal(shape) is None:
+            choice = streamed.default_choice(shape, target)
+            yield choice, streamed.kernel(shape, choice)
 
 
 def arrays_of(case: Case, seed: int) -> tuple[Any, Any]:
@@ -132,7 +172,8 @@ def arrays_of(case: Case, seed: int) -> tuple[Any, Any]:
     from autotune.templates.products.gemm_shape import stored
 
     rng, found = np.random.default_rng(seed), []
-    for shape in ((case.m, case.k), (case.n, case.k) if case.turned else (case.k, case.n)):
+    stands = (case.k, case.m) if case.left_turned else (case.m, case.k)
+    for shape in (stands, (case.n, case.k) if case.turned else (case.k, case.n)):
         integers = case.dtype == "int8"
         numbers = rng.integers(-9, 9, shape, np.int8) if integers else rng.standard_normal(
             shape, np.float32)  # fmt: skip
@@ -146,25 +187,26 @@ def library(case: Case, a: Any, b: Any) -> Any:
     import torch
 
     set_up(torch, tf32=case.dtype == "tf32")
-    right = b.t() if case.turned else b
+    left, right = case.operands(a, b)
     if case.dtype != "int8":
         out = torch.empty((case.m, case.n), dtype=a.dtype, device="cuda")
-        return lambda: torch.matmul(a, right, out=out)
-    halves = a.half(), right.half()
+        return lambda: torch.matmul(left, right, out=out)
+    halves = case.operands(a.half(), b.half())
     ways: list[Callable[[], Any]] = [lambda: torch.matmul(*halves)]
     try:
-        torch._int_mm(a, right)
+        torch._int_mm(left, right)
     except RuntimeError:
         pass  # of up to 16 rows, or of sizes that 8 does not divide
     else:
-        ways.append(lambda: torch._int_mm(a, right))
+        ways.append(lambda: torch._int_mm(left, right))
     return min(ways, key=lambda way: min(Replays(way).microseconds() for _ in range(WARM)))
 
 
 def raced(case: Case, plans: Sequence[Plan], seed: int) -> dict[str, Any]:
     """Return the median times of cuBLAS and of the kernels of a product, in turns."""
     a, b = arrays_of(case, seed)
-    wanted = a.double() @ (b.t() if case.turned else b).double()
+    left, right = case.operands(a, b)
+    wanted = left.double() @ right.double()
     return in_turns(str(case), (a, b), wanted, TOLERANCES[case.dtype], plans, library(case, a, b))
 
 
@@ -182,10 +224,13 @@ def plans_of(case: Case, each: int, build: Callable[[Any], Any]) -> list[Plan]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    options = parser_of(__doc__, "1024x768x3072 nt", each=12).parse_args(argv)
+    parser = parser_of(__doc__, "1024x768x3072 nt", each=12)
+    parser.add_argument("--across", action="store_true", help="draw those with a as [k, m]")
+    options = parser.parse_args(argv)
     cases = [Case.of(name) for name in options.only or TABLE]
     if options.drawn:
-        cases = drawn(options.drawn, options.seed)
+        draw = drawn_across if options.across else drawn
+        cases = draw(options.drawn, options.seed)
     race_all(
         options,
         cases,
