@@ -66,6 +66,7 @@ from autotune.te.math import (
     tf32,
     trunc,
 )
+from autotune.te.online import online
 from autotune.te.reduction import comm_reducer, max, min, reduce_axis, sum
 from autotune.te.relation import FuseRelation, SingletonRelation, SplitRelation
 from autotune.te.replay import replay, take_step
@@ -155,6 +156,7 @@ __all__ = [
     "min",
     "min_value",
     "nearbyint",
+    "online",
     "placeholder",
     "popcount",
     "post_order",

@@ -76,6 +76,7 @@ ABLATIONS: dict[str, Callable[[], None]] = {
     "phases": partial(_without_rule, "SumInPhases"),
     "sums": partial(_without_rule, "SplitPlainSums"),
     "block": partial(_without_rule, "RowsInBlock"),
+    "parts": partial(_without_rule, "RowsInParts"),
     "stored": partial(_without_rule, "StoreOperand"),
     "estimate": _without_estimate,
     "crossover": _without_crossover,

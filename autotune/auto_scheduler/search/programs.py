@@ -28,6 +28,7 @@ from autotune.auto_scheduler.sketch import SketchRule, generate_sketches
 from autotune.auto_scheduler.sketch.across_blocks import SplitAcrossBlocks
 from autotune.auto_scheduler.sketch.in_block import RowsInBlock
 from autotune.auto_scheduler.sketch.lanes import ElementsInOneRun, LanesAlongChannels
+from autotune.auto_scheduler.sketch.online import RowsInParts
 from autotune.auto_scheduler.sketch.packing import PackInBlock
 from autotune.auto_scheduler.sketch.permuted import CopyPermuted
 from autotune.auto_scheduler.sketch.phases import SumInPhases
@@ -52,6 +53,7 @@ OUR_RULES: tuple[SketchRule, ...] = (
     LanesAlongChannels(),
     PackInBlock(),
     RowsInBlock(),
+    RowsInParts(),
     TensorCores(),
     WarpgroupTensorCores(),
     CopyPermuted(),

@@ -44,7 +44,7 @@ from autotune.auto_scheduler.transform_steps.loops import TENSOR_CORE
 
 # Neighbours of the operand that a thread computes at once: those of a bank of shared memory. Four
 # threads have a row, so that a warp has eight rows at once, and waits for sums of them once.
-_TOGETHER = 2
+TOGETHER = 2
 # Elements of a row at most. Of 512, of which a block holds 64 rows, three kernels took 21.1 us on
 # an H100, and this one 23.5; of 128 it took 8.8 us, three 13.4.
 _LONGEST = 256
@@ -91,7 +91,7 @@ class RowsInBlock:
         )
         new.pragma(at, step, TENSOR_CORE)
         root, _ = new.state_object.attach[at]
-        splits = _open_splits(new, root)
+        splits = open_splits(new, root)
         # Stages that are added come before those that are left.
         for source in sorted(set(reads_tiles) - {chain.operand}, reverse=True):
             ((new, _),) = CacheRead().apply(context, new, source)
@@ -168,7 +168,7 @@ def _is_plain(found: Product) -> bool:
     return len(found.rows) == len(found.columns) == len(found.steps) == 1
 
 
-def _open_splits(state: State, stage_id: int) -> list[int]:
+def open_splits(state: State, stage_id: int) -> list[int]:
     """Return the steps that tile the rows and the columns of a stage: its last splits."""
     steps = state.transform_steps
     own = [
@@ -193,7 +193,7 @@ def _operand_in_block(state: State, chain: _Chain, root: int, splits: Sequence[i
     state.storage_align(operand, row, *OPERAND_GAP)
     rows, lane_row = state.split(operand, row, [ROWS])
     rows, warp = state.follow_fused_split(operand, rows, splits, 1, True)
-    runs, lane_column, own = state.split(operand, column, [COLUMNS, _TOGETHER])
+    runs, lane_column, own = state.split(operand, column, [COLUMNS, TOGETHER])
     state.reorder(operand, [*batch, rows, warp, lane_row, runs, lane_column, own])
     state.bind(operand, warp, "threadIdx.z")
     state.bind(operand, lane_row, "threadIdx.y")
@@ -202,7 +202,7 @@ def _operand_in_block(state: State, chain: _Chain, root: int, splits: Sequence[i
     place = len(batch) + 2
     for each in sums:
         (k,) = loops_of(state.stages[each], IterKind.REDUCTION)
-        _, lane_column, _ = state.split(each, k, [COLUMNS, _TOGETHER])
+        _, lane_column, _ = state.split(each, k, [COLUMNS, TOGETHER])
         state.bind(each, lane_column, "threadIdx.x")
         state.compute_at(each, operand, state.stages[operand].iters[place])
 

@@ -36,13 +36,28 @@ class _Text(Replay):
     def __init__(self, dag: ComputeGraph) -> None:
         super().__init__(dag)
         self.lines: list[str] = []
+        self._label_stages()
+
+    def _label_stages(self) -> None:
+        """Give the tensors of all stages variables, and write where their axes come from."""
         self.axis_names: dict[IterVar, str] = {}
         self.labels: list[str] = []
         for name in self.names:
             self.labels.append(self.new_label(name))
+        self.write_stages()
         for stage_id, stage in enumerate(self.schedule.stages):
             if isinstance(stage.op, ComputeOp):
                 self.write_axes(stage_id, self.labels[stage_id], both=True)
+
+    def write_stages(self) -> None:
+        """Write where the tensors come from; TVM's text does not."""
+
+    def online(self, stage_id: int, length: int) -> None:
+        """Begin anew with another graph."""
+        product = self.labels[stage_id]
+        super().online(stage_id, length)
+        self.lines.append(f"tensors = te.online(tensors, {product}, {length})")
+        self._label_stages()
 
     def new_label(self, name: str) -> str:
         """Return the variable for the tensor of a new stage; TVM's text lets some share one."""
@@ -254,6 +269,15 @@ class _Runnable(_Text):
             label = f"{base}_{count}"
         return label
 
+    def write_stages(self) -> None:
+        """Write where the schedule and the tensors come from."""
+        places = [_place(self.dag, op.output(0)) for op in self.dag.outputs]
+        outputs = ", ".join(f"tensors[{at}].op" for at in places)
+        self.lines += [
+            f"s = te.create_schedule([{outputs}])",
+            f"{self.targets(self.labels)} = [each.op.output(0) for each in s.stages]",
+        ]
+
     def targets(self, names: Sequence[str]) -> str:
         """Return what a tuple is unpacked to."""
         return f"({', '.join(names)}{',' * (len(names) == 1)})"
@@ -293,18 +317,10 @@ def runnable_text(dag: ComputeGraph, steps: Iterable[TransformStep]) -> str:
         s, args = schedule(dag.tensors)
     """
     written = _Runnable(dag)
-    names = list(written.labels)
     for step in steps:
         written.take(step)
     written.written_marks()
-    places = [_place(dag, op.output(0)) for op in dag.outputs]
-    outputs = ", ".join(f"tensors[{at}].op" for at in places)
-    lines = [
-        f"s = te.create_schedule([{outputs}])",
-        f"{written.targets(names)} = [each.op.output(0) for each in s.stages]",
-        *written.lines,
-        "return s, tensors",
-    ]
+    lines = [*written.lines, "return s, tensors"]
     inputs = ", ".join(_word(tensor.name) for tensor in dag.tensors)
     head = f'from autotune import te\n\n\ndef schedule(tensors):\n    """{inputs}"""\n'
     return head + "".join(f"    {line}\n" for line in lines)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from autotune.auto_scheduler.graph.compute_graph import ComputeGraph
+from autotune.auto_scheduler.graph.online import online_graph
 from autotune.auto_scheduler.states.loops import Annotation
 from autotune.auto_scheduler.states.refusal import brief, check_loops
 from autotune.errors import ScheduleError
@@ -102,6 +103,7 @@ class Replay:
     that was marked and then split or fused has no mark in a state, but would refuse it here.
 
     Attributes:
+        dag: the graph whose schedule it is: another one after an `OnlineStep`.
         schedule: the te schedule.
         names: the names of the stages' operations as TVM has them.
         steps: those taken so far.
@@ -110,6 +112,12 @@ class Replay:
     """
 
     def __init__(self, dag: ComputeGraph) -> None:
+        self.steps: list[Replayable] = []
+        self._begin(dag)
+
+    def _begin(self, dag: ComputeGraph) -> None:
+        """Begin with the plain schedule of a graph."""
+        self.dag = dag
         self.schedule: Schedule = create_schedule(list(dag.outputs))
         self.names: list[str] = [stage.op.name for stage in self.schedule.stages]
         self.axes: list[list[IterVar]] = [
@@ -117,7 +125,6 @@ class Replay:
         ]
         # Of a stage whose reduction was factored: the names TVM gives the axes.
         self.renamed_axes: dict[Operation, tuple[str, ...]] = {}
-        self.steps: list[Replayable] = []
         self.marks: dict[IterVar, tuple[Stage, Annotation]] = {}
 
     def take(self, step: Replayable) -> None:
@@ -135,6 +142,7 @@ class Replay:
     def copy(self) -> Replay:
         """Return a replay that goes on from here apart from this one."""
         new = Replay.__new__(Replay)
+        new.dag = self.dag
         new.schedule = self.schedule.copy()
         new.names, new.axes = self.names[:], [axes[:] for axes in self.axes]
         new.renamed_axes, new.steps = self.renamed_axes.copy(), self.steps[:]
@@ -166,6 +174,16 @@ class Replay:
         return self.schedule
 
     # One method a primitive.
+
+    def online(self, stage_id: int, length: int) -> None:
+        """Begin anew with a graph in which a stage is computed in parts of rows."""
+        found = online_graph(self.dag, stage_id, length)
+        if self.steps or found is None:
+            raise ScheduleError(
+                "it has to come before all other steps, and to name a product of a softmax and a "
+                "divisor of its rows"
+            )
+        self._begin(found.graph)
 
     def split(
         self, stage_id: int, iter_id: int, lengths: Sequence[int], inner_to_outer: bool
@@ -320,4 +338,4 @@ def apply_steps(
     replay = Replay(dag)
     for step in steps:
         replay.take(step)
-    return replay.finish(), dag.tensors
+    return replay.finish(), replay.dag.tensors

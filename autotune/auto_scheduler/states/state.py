@@ -18,6 +18,7 @@ from autotune.auto_scheduler.transform_steps import (
     FollowFusedSplitStep,
     FollowSplitStep,
     FuseStep,
+    OnlineStep,
     PragmaStep,
     ReorderStep,
     RfactorStep,
@@ -229,6 +230,15 @@ class State:
         self._take(ComputeRootStep(self.stage_id(stage)))
 
     # Stages.
+
+    def online(self, stage: StageKey, length: int) -> None:
+        """Compute a product of a softmax in parts of rows; it comes before all other steps.
+
+        The stages are others from then on: see `autotune.te.online`.
+        """
+        check = Check(ScheduleError, "State.online")
+        self._take(OnlineStep(self.stage_id(stage), check.whole("length", length, 1)))
+        self._note_ops()
 
     def cache_read(
         self, stage: StageKey, scope_name: str, reader_stages: Sequence[StageKey]

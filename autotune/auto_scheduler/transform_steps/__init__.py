@@ -13,6 +13,7 @@ from autotune.auto_scheduler.transform_steps.loops import (
     ReorderStep,
     StorageAlignStep,
 )
+from autotune.auto_scheduler.transform_steps.online import OnlineStep
 from autotune.auto_scheduler.transform_steps.rows import step_from_row
 from autotune.auto_scheduler.transform_steps.split import (
     FollowFusedSplitStep,
@@ -36,6 +37,7 @@ __all__ = [
     "FollowFusedSplitStep",
     "FollowSplitStep",
     "FuseStep",
+    "OnlineStep",
     "PragmaStep",
     "ReorderStep",
     "RfactorStep",

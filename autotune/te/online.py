@@ -1,0 +1,278 @@
+"""Softmax and the product that it weights, in parts of rows ("online softmax").
+
+A softmax needs the maximum of a row before its first power, and the sum of all powers before its
+first quotient, so rows have to be kept. Parts of a row can be computed one after another instead,
+each with a maximum of its own, if what was found before is scaled when the maximum grows
+(Milakov and Gimelshein, 2018; FlashAttention: Dao et al., 2022)::
+
+    M[i] = max over t of x[i, t]
+    S[i] = sum over t of exp(x[i, t] - M[i])
+    W[i, t] = exp(x[i, t] - M[i]) / S[i]
+    C[i, c] = sum over t of W[i, t] * V[t, c]
+    ->
+    M'[p, i] = max over t of x[i, p, t]
+    W'[p, i, t] = exp(x[i, p, t] - M'[p, i])
+    S'[p, i] = sum over t of W'[p, i, t]
+    C'[p, i, c] = sum over t of W'[p, i, t] * V[p, t, c]
+    m, s, o [i, c] = (M', S', C') over p, of which two are combined as (m = max(m1, m2),
+        s1 * exp(m1 - m) + s2 * exp(m2 - m), o1 * exp(m1 - m) + o2 * exp(m2 - m))
+    C[i, c] = o[i, c] / s[i, c]
+
+W' is rounded to the type of W, and S' adds what was rounded, so that results differ by roundings
+only. Where all x of a part are minus infinity its powers are zero; of a row, NaN as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from autotune.errors import ScheduleError
+from autotune.ir import (
+    Expr,
+    IterVar,
+    ProducerLoad,
+    Reduce,
+    Rewriter,
+    Var,
+    cast,
+    const,
+    substitute,
+)
+from autotune.te import math as te_math
+from autotune.te.dag import post_order
+from autotune.te.declare import compute
+from autotune.te.intrinsics import larger, least, min_value, select
+from autotune.te.reduction import comm_reducer, reduce_axis
+from autotune.te.reduction import max as max_of
+from autotune.te.reduction import sum as sum_of
+from autotune.te.relation import extent_of
+from autotune.te.rewrite import share_sources
+from autotune.te.tensor import ComputeOp, Operation, Tensor
+from autotune.te.weighted_rows import FLOAT, WeightedRows, weighted_rows
+
+# Neighbouring columns that are scaled together, if there are: those of a thread on tensor cores.
+_RUN = 8
+
+
+@dataclass(frozen=True)
+class RowParts:
+    """The operations that compute the same in parts of rows.
+
+    Attributes:
+        scores: of parts.
+        highest, totals: the maximum and the sum of powers of each part of a row.
+        powers: the weights, not divided by their sums.
+        products: those of each part.
+        joined: maximum, sum and product of whole rows.
+        result: the quotient, in place of the product.
+    """
+
+    scores: ComputeOp
+    highest: ComputeOp
+    totals: ComputeOp
+    powers: ComputeOp
+    products: ComputeOp
+    joined: ComputeOp
+    result: ComputeOp
+
+
+def online(tensors: Sequence[Tensor], product: Tensor, length: int) -> list[Tensor]:
+    """Compute a product that is weighted by a softmax in parts of its rows.
+
+    Args:
+        tensors: inputs and outputs of a graph.
+        product: a sum of it over rows of the softmax, which nothing else reads.
+        length: of the parts, which divide rows.
+
+    Returns:
+        The same inputs, and outputs of a graph in which the product is joined from parts.
+
+    Raises:
+        ScheduleError: the product is not weighted by a softmax of a reduction, which is all that
+            the softmax reads at other than its own axes; or parts do not divide rows.
+
+    Example::
+
+        scores = te.compute((n, n), lambda i, j: te.sum(q[i, d] * k[j, d], axis=d))
+        share = topi.nn.softmax(scores)
+        C = te.compute((n, m), lambda i, c: te.sum(share[i, t] * v[t, c], axis=t))
+        q, k, v, C = te.online([q, k, v, C], C, 64)
+    """
+    found = weighted_rows(tensors, product.op)
+    if found is None:
+        raise ScheduleError(
+            f"online({product.name}): expected a sum of products, one factor of which is the "
+            "softmax, along the sum, of a reduction in float32 that nothing else reads"
+        )
+    return in_parts(tensors, found, row_parts(found, length))
+
+
+def in_parts(tensors: Sequence[Tensor], found: WeightedRows, parts: RowParts) -> list[Tensor]:
+    """Returns the tensors of a graph in which parts stand in place of a product."""
+    moved = _Moved({found.op.outputs[0]: parts.result.outputs[0]})
+    for op in post_order(tensor.op for tensor in tensors):
+        moved.move(op)
+    return [moved.to.get(tensor, tensor) for tensor in tensors]
+
+
+def row_parts(found: WeightedRows, length: int) -> RowParts:
+    """Returns the operations that compute a product in parts of rows, which divide them."""
+    if length < 1 or found.length % length:
+        raise ScheduleError(
+            f"online({found.op.name}): rows of {found.length} are no multiple of parts of {length}"
+        )
+    name, rows, parts = found.op.name, found.axes[:-1], found.length // length
+    extents = [parts, *(axis.extent for axis in rows)]
+
+    def along(part: Expr, step: Expr) -> Expr:
+        return part * length + step
+
+    def value(part: Expr, row: Sequence[Expr], step: Expr) -> Expr:
+        read = _ReadInstead(found.scores, scores, (part, *row, step))
+        pairs = zip(found.axes, (*row, along(part, step)), strict=True)
+        places: dict[Var, Expr] = {axis.var: each for axis, each in pairs}
+        return substitute(read.rewrite(found.value), places)
+
+    def score(part: Expr, *at: Expr) -> Expr:
+        *row, step = at
+        return _again(found.scores, (*row, along(part, step)))
+
+    def power(part: Expr, row: Sequence[Expr], step: Expr) -> Expr:
+        # Of a part that is masked everywhere the maximum is minus infinity, its powers are zero.
+        most = larger(highest(part, *row), min_value(FLOAT))
+        return te_math.exp(value(part, row, step) - most)
+
+    def steps() -> IterVar:
+        return reduce_axis((0, length), found.axes[-1].name)
+
+    scores = compute((*extents, length), score, f"{found.scores.name}.part")
+    t = steps()
+    highest = compute(
+        extents, lambda p, *row: max_of(value(p, row, t.var), axis=t), f"{name}.highest"
+    )
+    powers = compute(
+        (*extents, length),
+        lambda p, *at: cast(power(p, at[:-1], at[-1]), found.dtype),
+        f"{name}.powers",
+    )
+    u = steps()
+    totals = compute(
+        extents,
+        lambda p, *row: sum_of(cast(powers(p, *row, u.var), FLOAT), axis=u),
+        f"{name}.totals",
+    )
+    own: list[Expr] = [axis.var for axis in found.op.axis]
+    at_row = [own.index(var) for var in found.weights.indices[:-1]]
+
+    def product(part: Expr, *at: Expr) -> Expr:
+        body = found.op.body[0]
+        assert isinstance(body, Reduce)
+        step, (old,) = steps(), body.axes
+        load = ProducerLoad(powers, (part, *(at[place] for place in at_row), step.var))
+        value = _Swap(found.weights, load).rewrite(body.sources[0])
+        pairs = zip(found.op.axis, at, strict=True)
+        renamed: dict[Var, Expr] = {axis.var: each for axis, each in pairs}
+        total: Expr = sum_of(
+            substitute(value, renamed | {old.var: along(part, step.var)}), axis=step
+        )
+        return total
+
+    shape = [axis.extent for axis in found.op.axis]
+    products = compute((parts, *shape), product, f"{name}.part")
+    p = reduce_axis((0, parts), "part")
+    columns = extent_of(found.op.axis[-1]) or 1
+    run = _RUN if columns % _RUN == 0 and len(shape) - 1 not in at_row else 1
+
+    def join(*at: Expr) -> Any:
+        row = [at[place] for place in at_row]
+        neighbours = [products(p.var, *at[:-1], at[-1] * run + i) for i in range(run)]
+        several = (highest(p.var, *row), totals(p.var, *row), *neighbours)
+        return _joined(several, axis=p)
+
+    most, total, *sums = compute((*shape[:-1], columns // run), join, f"{name}.joined")
+
+    def quotient(*at: Expr) -> Any:
+        *outer, column = at
+        place = (*outer, column // run)
+        value = sums[-1](*place)
+        for i, each in reversed(list(enumerate(sums[:-1]))):
+            value = select(column % run == i, each(*place), value)
+        return value / total(*place)
+
+    result = compute(shape, quotient, name)
+    made = (scores, highest, totals, powers, products, most, result)
+    return RowParts(*[each.op for each in made])
+
+
+def _join(a: Sequence[Expr], b: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Return what two parts of a row have together: maximum, sum of powers, products."""
+    most = larger(a[0], b[0], min_value(FLOAT))
+    first, second = te_math.exp(a[0] - most), te_math.exp(b[0] - most)
+    rest = zip(a[1:], b[1:], strict=True)
+    return most, *(one * first + other * second for one, other in rest)
+
+
+def _nothing(most: str, *others: str) -> tuple[Expr, ...]:
+    """Return what changes no part."""
+    return least(most), *(const(0, each) for each in others)
+
+
+_joined = comm_reducer(_join, _nothing, "online")
+
+
+def _again(op: ComputeOp, at: Sequence[Expr]) -> Expr:
+    """Return what an operation reduces, at other places, over axes of its own."""
+    body = op.body[0]
+    assert isinstance(body, Reduce)
+    axes = [reduce_axis((0, axis.extent), axis.name) for axis in body.axes]
+    pairs = zip((*op.axis, *body.axes), (*at, *(axis.var for axis in axes)), strict=True)
+    places: dict[Var, Expr] = {axis.var: each for axis, each in pairs}
+    total: Expr = sum_of(substitute(body.sources[0], places), axis=axes)
+    return total
+
+
+class _ReadInstead(Rewriter):
+    """Reads a tensor at some indices in place of the result of an operation."""
+
+    def __init__(self, op: Operation, new: Tensor, at: Sequence[Expr]) -> None:
+        self.op, self.load = op, ProducerLoad(new, tuple(at))
+
+    def visit_ProducerLoad(self, node: ProducerLoad) -> Expr:
+        """Return the new read, or the old one of anything else."""
+        return self.load if node.tensor.op is self.op else node
+
+
+class _Swap(Rewriter):
+    """Puts a read in place of another one."""
+
+    def __init__(self, old: ProducerLoad, new: ProducerLoad) -> None:
+        self.old, self.new = old, new
+
+    def visit_ProducerLoad(self, node: ProducerLoad) -> Expr:
+        """Return it."""
+        return self.new if node.tensor is self.old.tensor else node
+
+
+class _Moved(Rewriter):
+    """The operations of a graph that read others than before."""
+
+    def __init__(self, to: Mapping[Tensor, Tensor]) -> None:
+        self.to = dict(to)
+
+    def move(self, op: Operation) -> None:
+        """Note what replaces an operation."""
+        if not isinstance(op, ComputeOp) or op.outputs[0] in self.to:
+            return
+        body = self.rewrite_all(op.body)
+        if body is not op.body:
+            new = ComputeOp(op.name, op.tag, op.attrs, op.axis, share_sources(body))
+            self.to |= dict(zip(op.outputs, new.outputs, strict=True))
+
+    def visit_ProducerLoad(self, node: ProducerLoad) -> Expr:
+        """Read what replaces a tensor."""
+        indices, tensor = self.rewrite_all(node.indices), self.to.get(node.tensor, node.tensor)
+        if tensor is node.tensor and indices is node.indices:
+            return node
+        return ProducerLoad(tensor, indices)

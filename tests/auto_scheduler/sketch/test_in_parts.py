@@ -1,0 +1,153 @@
+"""A product of a softmax of a product may be one kernel, a part of rows after another."""
+
+import numpy as np
+import pytest
+
+from autotune import driver, lower, te, topi
+from autotune.auto_scheduler.records.codec import RecordedState
+from autotune.auto_scheduler.search.analytical.in_block import InBlockCostModel
+from autotune.auto_scheduler.search.programs import programs_of, sketches_of
+from autotune.auto_scheduler.sketch import online
+from autotune.auto_scheduler.states.loop_state import plain_state
+from autotune.auto_scheduler.transform_steps import OnlineStep
+from autotune.errors import ScheduleError
+from autotune.kernel import launch_violation
+from tests.auto_scheduler.running import assert_states_compute_the_same
+from tests.auto_scheduler.search.test_several_products import attention, task_of, wide
+from tests.auto_scheduler.sketch.test_in_block import drawn
+from tests.auto_scheduler.tensor_core_programs import PARAMS
+
+HEADS, LENGTH, DEPTH = 2, 192, 32
+
+
+@pytest.fixture(autouse=True)
+def _small_cache(request, monkeypatch):
+    if "cache" not in request.node.name:
+        monkeypatch.setattr(online, "LEAST_BYTES", 0)
+
+
+def masked(outputs=(), length=LENGTH, depth=DEPTH, axis=-1, dtype="float16"):
+    """Causal attention with a scale and a bias, as scripts write it."""
+    q, k, v = (te.placeholder((HEADS, length, depth), dtype, name) for name in "qkv")
+    bias = te.placeholder((length,), name="bias")
+    d, t = te.reduce_axis((0, depth), "d"), te.reduce_axis((0, length), "t")
+    square = (HEADS, length, length)
+
+    def score(h, i, j):
+        return te.sum(wide(q[h, i, d]) * wide(k[h, j, d]), axis=d)
+
+    scores = te.compute(square, score, "scores")
+
+    def seen(h, i, j):
+        value = scores[h, i, j] * 0.125 + bias[j]
+        return te.if_then_else(j <= i, value, te.const(-np.inf, "float32"))
+
+    share = topi.cast(topi.nn.softmax(te.compute(square, seen, "masked"), axis), dtype)
+
+    def weighted(h, i, c):
+        return te.sum(wide(share[h, i, t]) * wide(v[h, t, c]), axis=t)
+
+    sums = te.compute((HEADS, length, depth), weighted, "sums")
+    named = {"scores": scores, "share": share}
+    return [q, k, v, bias, *(named[each] for each in outputs), topi.cast(sums, dtype)]
+
+
+def in_parts(tensors):
+    """The task of a graph, and the cost models of its programs in parts of rows."""
+    task = task_of(tensors)
+    sketches = [
+        each
+        for each in sketches_of(task, PARAMS)
+        if each.transform_steps and isinstance(each.transform_steps[0], OnlineStep)
+    ]
+    return task, programs_of(task, sketches, PARAMS)
+
+
+@pytest.mark.parametrize(
+    "tensors", [attention(HEADS, LENGTH, DEPTH), masked()], ids=["plain", "causal"]
+)
+def test_attention_in_parts_computes_what_the_definition_says(tensors, tmp_path):
+    task, (model,) = in_parts(tensors)
+    dag = task.compute_dag.init_state.dag
+    (row,) = drawn(model, 1)
+    state = plain_state(dag).after(model.program.candidate(row).transform_steps)
+    assert_states_compute_the_same(task.compute_dag, [state], "cuda", tmp_path, 1e-2, 1e-2)
+
+
+def test_estimates_of_attention_in_parts_say_what_lowering_finds():
+    task, models = in_parts(attention(2, 512, 64))
+    assert [model.extents[2] for model in models] == [64, 128]
+    for model in models:
+        assert isinstance(model, InBlockCostModel)
+        rows = drawn(model, 4)
+        shape = model.shape(rows)
+        assert np.isfinite(model(rows).seconds).all()
+        for i, row in enumerate(rows):
+            state = model.program.candidate(row)
+            assert model.program.row_of(state.transform_steps) == row.tolist()
+            kernel = driver.kernel_of(task.realise(state).what, task.target, "kernel")
+            (call,) = kernel.calls
+            assert launch_violation(kernel, task.target.limits) is None
+            assert call.launch.shared_bytes in (0, shape.shared_bytes[i])
+            assert np.prod(call.launch.grid) == shape.blocks[i]
+            assert np.prod(call.launch.block) == 32 * shape.warps[i]
+
+
+@pytest.mark.parametrize(
+    ("tensors", "count"),
+    [
+        (masked(), 1),
+        (masked(outputs=["scores"]), 0),
+        (masked(outputs=["share"]), 0),
+        (masked(length=128), 0),
+        (masked(length=200), 0),
+        (masked(depth=24), 0),
+        (masked(axis=1), 0),
+        (masked(dtype="float32"), 0),
+    ],
+    ids=[
+        "causal",
+        "scores are an output",
+        "shares are an output",
+        "short",
+        "parts do not divide rows",
+        "not of tiles",
+        "of columns",
+        "not for tensor cores",
+    ],
+)
+def test_parts_are_of_what_nobody_else_needs(tensors, count):
+    assert len(in_parts(tensors)[1]) == count
+
+
+@pytest.mark.parametrize(("heads", "count"), [(7, 0), (8, 2)])
+def test_scores_that_the_cache_holds_are_stored(heads, count):
+    assert len(in_parts(attention(heads, 1024, 64))[1]) == count
+
+
+def test_records_hold_attention_in_parts():
+    task, (model,) = in_parts(attention(HEADS, LENGTH, DEPTH))
+    state = model.program.candidate(drawn(model, 1)[0])
+    rows = RecordedState(state.transform_steps).to_json()
+    assert rows[0] == ["ONL", 8, 64]
+    again = RecordedState.from_json(rows)
+    assert again.transform_steps == state.transform_steps
+    schedule, tensors = task.compute_dag.apply_steps_from_state(again)
+    names = {}
+    exec(task.compute_dag.print_python_code_from_state(again, "python"), names)
+    printed, arguments = names["schedule"](list(task.compute_dag.tensors))
+    assert str(lower(printed, list(arguments))) == str(lower(schedule, list(tensors)))
+
+
+def test_parts_come_before_all_other_steps():
+    task = task_of(attention(HEADS, LENGTH, DEPTH))
+    state = task.compute_dag.get_init_state()
+    at = state.stage_id(task.compute_dag.ops[-2])
+    other = state.copy()
+    other.compute_inline(at - 2)
+    with pytest.raises(ScheduleError, match="before all other steps"):
+        other.online(at, 64)
+    with pytest.raises(ScheduleError, match="a product of a softmax, and a divisor"):
+        state.online(at, 80)
+    with pytest.raises(ScheduleError, match="a product of a softmax, and a divisor"):
+        state.online(2, 64)

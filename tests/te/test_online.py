@@ -1,0 +1,203 @@
+"""Products of a softmax in parts of rows give what whole rows do; other products have no parts."""
+
+import numpy as np
+import pytest
+
+from autotune import te, topi
+from autotune.codegen import kernel_of_schedule
+from autotune.errors import ScheduleError
+from autotune.target import Target
+from tests.fuzz.running import Job, run_batch
+
+ROWS, LENGTH, DEPTH, COLUMNS = 6, 12, 3, 8
+
+
+def scores_of(q, k):
+    d = te.reduce_axis((0, DEPTH), "d")
+    length = k.shape[0]
+    return te.compute((ROWS, length), lambda i, j: te.sum(q[i, d] * k[j, d], axis=d), "scores")
+
+
+def plain(scores, i, j):
+    return scores[i, j]
+
+
+def scaled(scores, i, j):
+    return scores[i, j] * 0.5 + 1
+
+
+def causal(scores, i, j):
+    return te.if_then_else(j <= i, scores[i, j], te.const(-np.inf, "float32"))
+
+
+def lowest(scores, i, j):
+    return te.if_then_else(j >= i + 5, scores[i, j], te.min_value("float32"))
+
+
+VALUES = {
+    plain: lambda x, i, j: x,
+    scaled: lambda x, i, j: x * 0.5 + 1,
+    causal: lambda x, i, j: np.where(j <= i, x, -np.inf),
+    lowest: lambda x, i, j: np.where(j >= i + 5, x, np.finfo("float32").min),
+}
+
+
+def weighted(value=plain, columns=COLUMNS, softmax=topi.nn.softmax, turned=False):
+    """Inputs, the scores, their softmax, and the product that it weights."""
+    q = te.placeholder((ROWS, DEPTH), name="q")
+    k = te.placeholder((LENGTH, DEPTH), name="k")
+    v = te.placeholder((LENGTH, columns), name="v")
+    scores = scores_of(q, k)
+    changed = te.compute((ROWS, LENGTH), lambda i, j: value(scores, i, j), "changed")
+    share = softmax(changed)
+    t = te.reduce_axis((0, LENGTH), "t")
+    if turned:
+        shape, at = (columns, ROWS), lambda c, i: te.sum(share[i, t] * v[t, c], axis=t)
+    else:
+        shape, at = (ROWS, columns), lambda i, c: te.sum(share[i, t] * v[t, c], axis=t)
+    return [q, k, v], scores, share, te.compute(shape, at, "C")
+
+
+def run(tensors, inputs, folder):
+    kernel = kernel_of_schedule(te.create_schedule(tensors[-1].op), tensors, Target("c"), "online")
+    (got,) = run_batch([Job(kernel, inputs, 0)], folder)
+    assert not isinstance(got, str), got
+    return got[0]
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["rows first", "columns first"])
+@pytest.mark.parametrize("columns", [COLUMNS, 3])
+@pytest.mark.parametrize("value", VALUES, ids=[each.__name__ for each in VALUES])
+def test_parts_of_rows_give_what_whole_rows_do(value, columns, turned, tmp_path):
+    inputs, _, _, c = weighted(value, columns, turned=turned)
+    rng = np.random.default_rng(0)
+    q, k, v = arrays = [
+        rng.uniform(-20, 20, [int(n) for n in each.shape]).astype("float32") for each in inputs
+    ]
+    i, j = np.indices((ROWS, LENGTH))
+    x = VALUES[value](q @ k.T, i, j)
+    powers = np.exp(x - x.max(1, keepdims=True))
+    want = powers / powers.sum(1, keepdims=True) @ v
+    got = run(te.online([*inputs, c], c, 4), arrays, tmp_path)
+    np.testing.assert_allclose(got, want.T if turned else want, rtol=1e-4, atol=1e-4)
+
+
+def test_rows_that_are_masked_everywhere_stay_nan(tmp_path):
+    inputs, _, _, c = weighted(lambda scores, i, j: te.if_then_else(
+        i > 0, scores[i, j], te.const(-np.inf, "float32")
+    ))  # fmt: skip
+    arrays = [np.ones([int(n) for n in each.shape], "float32") for each in inputs]
+    got = run(te.online([*inputs, c], c, 4), arrays, tmp_path)
+    assert np.isnan(got[0]).all()
+    assert np.isfinite(got[1:]).all()
+
+
+def test_a_graph_in_parts_reads_as_the_formulas_do():
+    inputs, _, _, c = weighted(scaled, columns=3)
+    found = te.online([*inputs, c], c, 4)
+    text = te.dag_text([found[-1].op])
+    assert [line.partition("  #")[0] for line in text.splitlines()] == GOLDEN
+
+
+GOLDEN = [
+    "q = PLACEHOLDER float32[6, 3]",
+    "k = PLACEHOLDER float32[12, 3]",
+    "scores.part(part, i1, i2) = sum(q[i1, d] * k[part * 4 + i2, d], axis=[d])",
+    "C.highest(p, i1) = max(scores.part[p, i1, i1_1] * 0.5f + 1.0f, axis=[i1_1])",
+    "C.powers(p, i1, i2) = exp(scores.part[p, i1, i2] * 0.5f + 1.0f - max(C.highest[p, i1], "
+    "-3.4028234663852886e+38f))",
+    "C.totals(p, i1) = sum(C.powers[p, i1, i1_1], axis=[i1_1])",
+    "v = PLACEHOLDER float32[12, 3]",
+    "C.part(part, i1, i2) = sum(C.powers[part, i1, i1_1] * v[part * 4 + i1_1, i2], axis=[i1_1])",
+    *(
+        f"C.joined.v{n}(i0, i1) = custom(C.highest[part, i0], C.totals[part, i0], "
+        f"C.part[part, i0, i1], axis=[part])[{n}]"
+        for n in range(3)
+    ),
+    "C(i0, i1) = C.joined.v2[i0, i1] / C.joined.v1[i0, i1]",
+]
+
+
+def without_maximum(x):
+    powers = te.compute(x.shape, lambda i, j: te.exp(x[i, j]), "powers")
+    t = te.reduce_axis((0, LENGTH), "t")
+    total = te.compute((ROWS,), lambda i: te.sum(powers[i, t], axis=t), "total")
+    return te.compute(x.shape, lambda i, j: powers[i, j] / total[i], "share")
+
+
+def least_subtracted(x):
+    t, u = (te.reduce_axis((0, LENGTH), name) for name in "tu")
+    least = te.compute((ROWS,), lambda i: te.min(x[i, t], axis=t), "least")
+    powers = te.compute(x.shape, lambda i, j: te.exp(x[i, j] - least[i]), "powers")
+    total = te.compute((ROWS,), lambda i: te.sum(powers[i, u], axis=u), "total")
+    return te.compute(x.shape, lambda i, j: powers[i, j] / total[i], "share")
+
+
+def of_others(x):
+    """A softmax whose sum is of other values than its quotients."""
+    t, u = (te.reduce_axis((0, LENGTH), name) for name in "tu")
+    most = te.compute((ROWS,), lambda i: te.max(x[i, t], axis=t), "most")
+    total = te.compute((ROWS,), lambda i: te.sum(te.exp(x[i, u] * 2 - most[i]), axis=u), "total")
+    return te.compute(x.shape, lambda i, j: te.exp(x[i, j] - most[i]) / total[i], "share")
+
+
+def along_columns(x):
+    return topi.nn.softmax(x, 0)
+
+
+def of_half_rows(x):
+    t, u = te.reduce_axis((0, LENGTH // 2), "t"), te.reduce_axis((0, LENGTH), "u")
+    most = te.compute((ROWS,), lambda i: te.max(x[i, t], axis=t), "most")
+    total = te.compute((ROWS,), lambda i: te.sum(te.exp(x[i, u] - most[i]), axis=u), "total")
+    return te.compute(x.shape, lambda i, j: te.exp(x[i, j] - most[i]) / total[i], "share")
+
+
+def squared(x):
+    share = topi.nn.softmax(x)
+    return te.compute(x.shape, lambda i, j: share[i, j] * share[i, j], "squared")
+
+
+OTHERS = [without_maximum, least_subtracted, of_others, along_columns, of_half_rows, squared]
+
+
+@pytest.mark.parametrize("softmax", OTHERS, ids=[each.__name__ for each in OTHERS])
+def test_no_other_weights_are_computed_in_parts(softmax):
+    inputs, _, _, c = weighted(softmax=softmax)
+    with pytest.raises(ScheduleError, match=r"online\(C\): expected a sum of products"):
+        te.online([*inputs, c], c, 4)
+
+
+def test_a_product_of_half_of_each_row_is_not_computed_in_parts():
+    inputs, _, share, _ = weighted()
+    t, v = te.reduce_axis((0, LENGTH // 2), "t"), inputs[2]
+    c = te.compute((ROWS, COLUMNS), lambda i, c: te.sum(share[i, t] * v[t, c], axis=t), "C")
+    with pytest.raises(ScheduleError, match=r"online\(C\): expected a sum of products"):
+        te.online([*inputs, c], c, 3)
+
+
+def test_scores_that_move_along_a_row_are_not_computed_in_parts():
+    inputs, _, _, c = weighted(lambda scores, i, j: scores[i, LENGTH - 1 - j])
+    with pytest.raises(ScheduleError, match=r"online\(C\): expected a sum of products"):
+        te.online([*inputs, c], c, 4)
+
+
+@pytest.mark.parametrize("kept", ["scores", "share"])
+def test_what_is_an_output_too_is_not_computed_in_parts(kept):
+    inputs, scores, share, c = weighted()
+    more = {"scores": scores, "share": share}[kept]
+    with pytest.raises(ScheduleError, match="nothing else reads"):
+        te.online([*inputs, more, c], c, 4)
+
+
+def test_what_another_stage_reads_is_not_computed_in_parts():
+    inputs, scores, _, c = weighted()
+    other = te.compute((ROWS, COLUMNS), lambda i, j: c[i, j] + scores[i, j], "other")
+    with pytest.raises(ScheduleError, match="nothing else reads"):
+        te.online([*inputs, other], c, 4)
+
+
+@pytest.mark.parametrize("length", [0, 5, 24])
+def test_parts_divide_rows(length):
+    inputs, _, _, c = weighted()
+    with pytest.raises(ScheduleError, match=f"rows of 12 are no multiple of parts of {length}"):
+        te.online([*inputs, c], c, length)
