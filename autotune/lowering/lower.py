@@ -165,17 +165,21 @@ class _Lowering:
     # Arguments.
 
     def _places(self) -> list[Place | None]:
-        """Return the stage and the output that compute each tensor; None of an unread input."""
+        """Return the stage and the output that compute each tensor; None if nothing does."""
         return [self._place(tensor) for tensor in self.tensors]
 
     def _place(self, tensor: Tensor) -> Place | None:
         if tensor.op not in self.schedule.stage_map and isinstance(tensor.op, PlaceholderOp):
             return None
-        return self.schedule[tensor], tensor.value_index
+        stage = self.schedule[tensor]
+        if self.shown and stage.attach_type == "inline":
+            return None  # `build` refuses it
+        return stage, tensor.value_index
 
     def _kept(self) -> list[Place]:
         """Return the computed stages whose result the caller gets."""
         places = [place for place in self._places() if place is not None]
+        self._warn_of_inlined()
         if len(set(self.args)) < len(self.args) or len(set(places)) < len(places):
             names = ", ".join(each.name for each in self.args)
             raise LoweringError(f"{self.name}: an argument is given twice: {names}")
@@ -222,6 +226,15 @@ class _Lowering:
                 "arguments: it is computed and discarded; add it to the argument list to get it"
             )
         return found
+
+    def _warn_of_inlined(self) -> None:
+        for tensor in self.tensors:
+            stage = self.schedule.stage_map.get(tensor.op)
+            if self.shown and stage is not None and stage.attach_type == "inline":
+                warn_user(
+                    f"{self.name}: {tensor.name} is an argument, but compute_inline leaves it "
+                    "without loops: nothing is stored in it"
+                )
 
     def _argument_buffer(self, tensor: Tensor) -> Buffer:
         whole = written_shape(tensor.op) or tensor.shape

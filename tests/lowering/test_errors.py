@@ -99,10 +99,12 @@ def test_an_argument_given_twice():
     refused(s, [A, C, A], "given twice")
 
 
-def test_an_inlined_argument():
+def test_an_inlined_argument_is_printed_as_unused_and_not_built():
     A, B, C, s = two_stages()
     s[B].compute_inline()
-    refused(s, [A, B, C], "compute_inline", "B is an output or argument")
+    with pytest.warns(UserWarning, match="B is an argument, .* nothing is stored in it"):
+        assert "B[" not in str(lower(s, [A, B, C]))
+    refused(s, [A, B, C], "compute_inline", "B is an output or argument", target_kind="c")
 
 
 def test_shared_memory_outside_a_kernel():
