@@ -111,8 +111,18 @@ def signed_log(values: FloatTable) -> FloatTable:
     return np.asarray(np.copysign(np.log2(np.abs(values) + 1), values))
 
 
-def ana_lower(sch: Schedule, args: Sequence[Tensor]) -> LoopNest:
-    """Return the loops that features are computed from; printing the result shows them."""
+def ana_lower(
+    sch: Schedule, args: Sequence[Tensor], binds: None = None, simple_mode: bool = True
+) -> LoopNest:
+    """Return the loops that features are computed from; printing the result shows them.
+
+    Args:
+        sch: the schedule; it is not changed.
+        args: the tensors that the function takes.
+        binds: kept for AutoTVM's signature, as is ``simple_mode``.
+        simple_mode: the text is always the simple one.
+    """
+    del binds, simple_mode
     return loop_nest(sch, args)
 
 

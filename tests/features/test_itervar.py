@@ -238,3 +238,8 @@ def test_a_missing_argument_is_named():
     e = te.compute((8,), lambda i: d[i] + 1.0, name="E")
     with pytest.raises(LoweringError, match=r"D: its shape .* must be constant"):
         get_itervar_feature(te.create_schedule(e.op), [d, e])
+
+
+def test_loops_are_asked_for_with_autotvms_arguments():
+    s, args = cuda_conv(shared=True)
+    assert str(ana_lower(s, args, None, True)) == str(ana_lower(s, args, simple_mode=True))

@@ -57,6 +57,8 @@ def test_operators_can_be_chosen_and_networks_share_their_tasks():
     mobilenet, b = testing.mobilenet.get_workload()
     only = autotvm.task.extract_from_program(mobilenet, b, "llvm", ops=["nn.dense"])
     assert [task.name for task in only] == ["dense_nopack.x86", "dense_pack.x86"]
+    before_0_7 = autotvm.task.extract_from_program(mobilenet, b, ["nn.dense"], "llvm")
+    assert [task.workload for task in before_0_7] == [task.workload for task in only]
     both = autotvm.task.extract_from_multiple_program([resnet, mobilenet], [a, b], "llvm")
     each = autotvm.task.extract_from_program(mobilenet, b, "llvm")
 

@@ -16,11 +16,13 @@ from autotune.utils.check import Check
 def extract_from_program(
     mod: object,
     params: Mapping[str, object] | None,
-    target: str | Target,
+    target: str | Target | list[object],
     target_host: str | Target | None = None,
     ops: Sequence[object] | None = None,
 ) -> list[Task]:
     """Return the tasks of a network for the registered templates, in the order of its layers.
+
+    TVM 0.6 had operators before the target; lists of them in its place are understood so.
 
     Args:
         mod: a module or function of relay.
@@ -35,13 +37,17 @@ def extract_from_program(
 def extract_from_multiple_program(
     mods: Sequence[object],
     params: Sequence[Mapping[str, object] | None],
-    target: str | Target,
+    target: str | Target | list[object],
     target_host: str | Target | None = None,
     ops: Sequence[object] | None = None,
 ) -> list[Task]:
-    """Return the tasks of several networks, each task once."""
-    chosen = Target(target, target_host) if target_host is not None else Target(target)
+    """Return the tasks of several networks, each task once; ``target`` may stand after ``ops``."""
     check = Check(GraphError, "extract_from_program")
+    if isinstance(target, list | tuple):
+        if target_host is None:
+            check.refuse("target", "a target, after the operators if these come first", target)
+        return extract_from_multiple_program(mods, params, target_host, None, target)
+    chosen = Target(target, target_host) if target_host is not None else Target(target)
     if ops is not None:
         check.sequence("ops", ops, "a list of operators such as ['nn.conv2d'], or None")
     check.sequence("mods", mods, "a list of modules")
