@@ -166,9 +166,10 @@ UNUSED = """
 import nnvm.testing
 import tvm.micro as micro
 import vta
-from tvm import relax
+from tvm import no_name_of_this_package, relax
 from tvm.autotvm.measure.local_executor import LocalExecutor
 from tvm.contrib import cblas
+from tvm.relay import data_dep_optimization as ddo
 from tvm.relay.frontend import from_keras
 from tvm.relay.op.contrib.cutlass import partition_for_cutlass
 
@@ -177,6 +178,7 @@ for use in (
     lambda: cblas.matmul(1), lambda: from_keras(1), lambda: nnvm.testing.resnet,
     lambda: isinstance(1, LocalExecutor), lambda: issubclass(int, LocalExecutor),
     lambda: LocalExecutor[0], lambda: partition_for_cutlass(1),
+    lambda: no_name_of_this_package(1), lambda: ddo.simplify_fc_transpose,
 ):
     try:
         use()
@@ -225,7 +227,7 @@ def test_an_import_in_a_try_fails_so_that_a_script_takes_its_other_way(tmp_path)
 def test_an_unchanged_script_may_import_what_is_not_here_until_it_uses_it(tmp_path):
     (tmp_path / "script.py").write_text(UNUSED)
     said = run_python("-m", "autotune.tvm", tmp_path / "script.py").stdout.splitlines()
-    assert len(said) == 12
+    assert len(said) == 14
     assert said[2] == f"autotune.tvm.relax is not here: {GONE['autotune.tvm.relax']}"
     assert all(" is not here: " in line for line in said)
     assert "export the model to ONNX" in said[5]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         topi,
         transform,
     )
-    from autotune.tvm.register import register_func
+    from autotune.tvm.register import get_global_func, register_func
     from autotune.tvm.relay.function import IRModule
 
 # Public name -> its home; loaded when first used.
@@ -60,6 +60,7 @@ _HOMES = {
     "cpu": "autotune.runtime:cpu",
     "cuda": "autotune.runtime:cuda",
     "device": "autotune.runtime:device",
+    "get_global_func": "autotune.tvm.register:get_global_func",
     "gpu": "autotune.runtime:gpu",
     "lower": "autotune.tvm.driver.lowering:lower",
     "register_func": "autotune.tvm.register:register_func",
@@ -98,6 +99,7 @@ __all__ = [
     "device",
     "driver",
     "error",
+    "get_global_func",
     "gpu",
     "lower",
     "nd",

@@ -2,6 +2,19 @@
 
 from autotune.errors import AutotuneError as TVMError
 
-__all__ = ["InternalError", "TVMError"]
+__all__ = [
+    "DiagnosticError",
+    "InternalError",
+    "OpAttributeInvalid",
+    "OpAttributeRequired",
+    "OpAttributeUnImplemented",
+    "OpError",
+    "OpNotImplemented",
+    "RPCError",
+    "TVMError",
+]
 
-InternalError = TVMError
+# Errors are kinds of one here, so that what handles TVM's handles them.
+DiagnosticError = InternalError = OpError = RPCError = TVMError
+OpNotImplemented = OpAttributeInvalid = TVMError
+OpAttributeRequired = OpAttributeUnImplemented = TVMError

@@ -1,4 +1,4 @@
-"""TVM's ``register_func``, for the one callback that changes nothing here."""
+"""TVM's registry of functions: what a script registers, it can look up; no kernel calls it."""
 
 from __future__ import annotations
 
@@ -8,38 +8,71 @@ from typing import Any
 
 from autotune.errors import AutotuneError
 from autotune.utils.check import Check
+from autotune.utils.names import did_you_mean
 
 logger = logging.getLogger("autotvm")
 
 _COMPILE = "tvm_callback_cuda_compile"
+_POSTPROC = "tvm_callback_cuda_postproc"
 _CHECK = Check(AutotuneError, "register_func")
 Function = Callable[..., Any]
+_REGISTERED: dict[str, Function] = {}
 
 
 def register_func(
     func_name: str | Function, f: Function | None = None, override: bool = False
 ) -> Any:
-    """Take a function that compiles CUDA, which is not called: nvcc compiles every kernel.
+    """Keep a function under a name, for `get_global_func`.
+
+    Nothing else calls it. One that compiles CUDA is taken so that scripts go on, but nvcc compiles
+    every kernel.
 
     Args:
-        func_name: ``"tvm_callback_cuda_compile"``, or the function of that name, if bare.
+        func_name: the name, or the function itself, whose name it is then.
         f: the function; None to decorate one.
-        override: accepted for TVM scripts.
+        override: whether a function of that name is replaced.
 
     Raises:
-        AutotuneError: the name is another one.
+        AutotuneError: the name is taken, or is that of a function which changes kernels.
     """
     if callable(func_name):
         return register_func(getattr(func_name, "__name__", ""), func_name, override)
     name = _CHECK.text("func_name", func_name, _COMPILE)
-    if name != _COMPILE:
+    if name == _POSTPROC:
         raise AutotuneError(
-            f"register_func: nothing here calls {name!r}: there is no registry of functions; "
-            "import what you need, and write a kernel of your own as an autotune.SourceKernel"
+            f"register_func: nothing here calls {name!r}: write a kernel of your own as an "
+            "autotune.SourceKernel"
+        )
+    if name in _REGISTERED and not override:
+        raise AutotuneError(
+            f"register_func: {name!r} is registered already; pass override=True to replace it"
         )
 
     def decorate(function: Function) -> Function:
-        logger.info("%s is not called: nvcc compiles every kernel", name)
+        if name == _COMPILE:
+            logger.info("%s is not called: nvcc compiles every kernel", name)
+        _REGISTERED[name] = function
         return function
 
     return decorate if f is None else decorate(f)
+
+
+def get_global_func(name: str, allow_missing: bool = False) -> Function | None:
+    """Return the function that was registered under a name.
+
+    Args:
+        name: the name.
+        allow_missing: whether to return None where there is none, as scripts do to ask whether TVM
+            was built with a library.
+
+    Raises:
+        AutotuneError: the script registered no function of that name.
+    """
+    found = _REGISTERED.get(name)
+    if found is None and not allow_missing:
+        raise AutotuneError(
+            f"get_global_func: Cannot find global function {name!r}: only what this script "
+            "registered is there, as TVM's own functions are plain ones here, to be imported"
+            + did_you_mean(name, _REGISTERED)
+        )
+    return found

@@ -20,8 +20,12 @@ from autotune.utils.names import Absent, explain_imports, explain_late
 _FOLDER = str(Path(__file__).parent / "served")
 # What is served, and where it is. Until 0.7 TVM's `topi` was a package of its own.
 _SERVED = {"tvm": "autotune.tvm", "topi": "autotune.tvm.topi"}
-# Packages beside TVM that its scripts import.
+# Packages beside TVM that its scripts import, and all names of TVM that are not known here.
 _GONE = {
+    "autotune.tvm": (
+        "autotune has nothing of this name; docs/migrating.md lists what is missing, and what "
+        "to use"
+    ),
     "nnvm": "networks are those of relay.testing and relay.nn, which took its place",
     "vta": "the targets are CUDA and the CPU",
 }

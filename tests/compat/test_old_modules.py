@@ -169,6 +169,23 @@ def test_a_callback_that_compiles_cuda_is_taken_and_not_called():
         tvm_callback_cuda_compile("")
 
 
+def test_a_registered_function_is_found_by_its_name_and_others_are_none_or_explained():
+    @tvm.register_func("compat.twice")
+    def twice(x):
+        return 2 * x
+
+    assert tvm.get_global_func("compat.twice") is twice
+    assert tvm._ffi.get_global_func("tvm.contrib.cblas.matmul", allow_missing=True) is None
+    with pytest.raises(
+        AutotuneError, match=r"find global function 'compat\.twise'.*'compat\.twice'"
+    ):
+        tvm.get_global_func("compat.twise")
+    with pytest.raises(AutotuneError, match="is registered already; pass override"):
+        tvm.register_func("compat.twice", twice)
+    tvm.register_func("compat.twice", abs, override=True)
+    assert tvm.get_global_func("compat.twice") is abs
+
+
 def test_a_callback_that_changes_kernels_is_refused():
     with pytest.raises(AutotuneError, match="nothing here calls 'tvm_callback_cuda_postproc'"):
 
