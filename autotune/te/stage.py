@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from autotune.errors import ScheduleError
 from autotune.ir import Expr, ForKind, IterVar, as_expr
@@ -22,14 +23,22 @@ from autotune.te.step import (
     StorageAlign,
 )
 from autotune.te.tensor import PlaceholderOp, ScanOp
+from autotune.utils.names import Elsewhere
 
 SCOPES = ("global", "shared", "local", "warp")
 
 
-class Stage(LoopPrimitives):
+class Stage(LoopPrimitives, Elsewhere):
     """One operation of a schedule and how it is computed; see `StageState` for its fields."""
 
     __slots__ = ()
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "prefetch": "CPUs and compilers prefetch by themselves; leave it out",
+        "tensorize": (
+            "tensor cores are used by the auto-scheduler and autotune.templates; write a kernel "
+            "with an intrinsic of your own in CUDA C++ or C, as an autotune.SourceKernel"
+        ),
+    }
     attach_stage: Stage | None
     scan: Stage | None
 
