@@ -64,6 +64,10 @@ _HOMES = {
     "gpu": "autotune.runtime:gpu",
     "lower": "autotune.tvm.driver.lowering:lower",
     "register_func": "autotune.tvm.register:register_func",
+    **{
+        name: f"autotune.tvm.tir.calls:{name}"
+        for name in ("call_extern", "call_intrin", "call_pure_extern", "call_pure_intrin")
+    },
     # TVM 0.6 had expressions and schedules at the top.
     "expr": "autotune.tvm.tir.expr",
     "module": "autotune.tvm.runtime.module",

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from importlib.util import find_spec
 from types import ModuleType
 
 from autotune.utils.names import missing
@@ -147,7 +146,9 @@ def resolver(module: str) -> Callable[[str], object]:
 
     def find(name: str) -> object:
         full = f"{module}.{name}"
-        if name.startswith("_") or full in GONE or find_spec(full) is None:
+        # Of modules that are gone the finder of all imports knows too, to explain them.
+        places = getattr(sys.modules[module], "__path__", [])
+        if name.startswith("_") or full in GONE or PathFinder.find_spec(full, places) is None:
             raise missing(module, name, GONE)
         return import_module(full)
 

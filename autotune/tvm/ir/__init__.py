@@ -4,7 +4,18 @@ from autotune.graph import TensorType
 from autotune.ir import Expr as PrimExpr
 from autotune.tvm.ir import transform
 from autotune.tvm.ir.ranges import Range
+from autotune.tvm.ir.structural import assert_structural_equal, structural_equal
 from autotune.tvm.relay.function import IRModule
 from autotune.tvm.relay.json_form import load_json, save_json
 
-__all__ = ["IRModule", "PrimExpr", "Range", "TensorType", "load_json", "save_json", "transform"]
+__all__ = [
+    "IRModule",
+    "PrimExpr",
+    "Range",
+    "TensorType",
+    "assert_structural_equal",
+    "load_json",
+    "save_json",
+    "structural_equal",
+    "transform",
+]

@@ -90,6 +90,7 @@ from autotune.te import (
     truncmod,
 )
 from autotune.tvm.ir.ranges import Range
+from autotune.tvm.tir.calls import call_extern, call_intrin, call_pure_extern, call_pure_intrin
 
 
 class Any(PrimExpr):
@@ -140,6 +141,10 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "call_extern",
+    "call_intrin",
+    "call_pure_extern",
+    "call_pure_intrin",
     "ceil",
     "ceildiv",
     "comm_reducer",

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 
 from autotune.errors import LoweringError
 from autotune.lowering import LoweredFunction, LoweredKernel
+from autotune.tvm.ir.structural import structural_equal as expr_deep_equal
 from autotune.utils.check import Check
 
-__all__ = ["verify_gpu_code"]
+__all__ = ["expr_deep_equal", "verify_gpu_code"]
 
 # What a kernel has of what a limit is of.
 _MEASURES: Mapping[str, Callable[[LoweredKernel], int]] = {

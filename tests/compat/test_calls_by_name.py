@@ -1,0 +1,47 @@
+"""Functions of C and CUDA that scripts call by their names, and comparisons of expressions."""
+
+import numpy as np
+import pytest
+
+from autotune import tvm
+from autotune.errors import ExpressionError
+from autotune.tvm import te, tir
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("expf", np.exp), ("__logf", np.log), ("tir.exp", np.exp), ("rsqrtf", lambda x: x**-0.5),
+        ("fabsf", np.abs), ("erf", None), ("rintf", np.rint),
+    ],
+    ids=["expf", "__logf", "tir.exp", "rsqrtf", "fabsf", "erf", "rintf"],
+)  # fmt: skip
+def test_a_function_called_by_its_name_is_that_of_te(name, expected):
+    a = te.placeholder((4,), name="A")
+    b = te.compute((4,), lambda i: tir.call_pure_extern("float32", name, a[i]), name="B")
+    given = np.array([0.4, 1.5, 2.5, 7.0], "float32")
+    out = np.zeros(4, "float32")
+    tvm.build(te.create_schedule(b.op), [a, b], "llvm")(given, out)
+    if expected is not None:
+        np.testing.assert_allclose(out, expected(given), rtol=1e-6)
+    assert np.isfinite(out).all()
+
+
+def test_a_call_has_two_arguments_and_the_dtype_that_it_is_given():
+    x, y = te.var("x", "float32"), te.var("y", "float32")
+    assert str(tvm.call_pure_intrin("float32", "pow", x, y)) == str(te.power(x, y))
+    assert tir.call_extern("float64", "fmaxf", x, y).dtype == "float64"
+
+
+def test_a_function_that_te_does_not_have_is_refused():
+    with pytest.raises(ExpressionError, match=r"calling '__dp4a': te has no .*SourceKernel"):
+        tir.call_pure_extern("int32", "__dp4a", 1, 2, 3)
+
+
+def test_expressions_are_compared_by_their_structure():
+    i, j = te.var("i"), te.var("j")
+    assert tvm.ir.structural_equal(i + 1, i + 1)
+    assert not tir.analysis.expr_deep_equal(i + 1, j + 1)
+    tvm.ir.assert_structural_equal(3, tir.const(3, "int32"))
+    with pytest.raises(ValueError, match="expected the same expression, got i and j"):
+        tvm.ir.assert_structural_equal(i, j)
