@@ -93,7 +93,8 @@ _GONE = {
         dlight meta_schedule te.SpecializedCondition""",
     "tvm.lower(s, args) gives the loops, tvm.build(s, args) what can be called": """
         api codegen contrib.tedd container ir.base ir.make_node make node runtime.Object
-        runtime.container tir.BufferLoad tir.BufferStore tir.StringImm""",
+        runtime.container te.schedule.InferBound
+        te.schedule.ScheduleOps tir.BufferLoad tir.BufferStore tir.StringImm""",
     "relay.build compiles each operator itself, and hands no part of a network to a library": """
         relay.op.contrib""",
     "ready templates are in autotune.templates, operators in autotune.topi": """

@@ -62,6 +62,14 @@ def test_copies_check_the_shape_and_convert_the_dtype():
         target.copyfrom(np.zeros((3, 2)))
 
 
+def test_an_array_is_overwritten_as_a_whole_by_assignment():
+    target = empty((2, 3), "int64")
+    target[:] = values("float32")
+    np.testing.assert_array_equal(target.numpy(), values("int64"))
+    with pytest.raises(KernelError, match=r"index must be \[:\], the whole array, got 0"):
+        target[0] = 1
+
+
 def test_copyfrom_takes_arrays_that_are_not_contiguous():
     source = values("float32", (4, 6))[::2, ::-1]
     np.testing.assert_array_equal(array(source).numpy(), source)

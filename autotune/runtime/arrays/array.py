@@ -131,6 +131,16 @@ class NDArray:
         """Return `numpy`, by the name TVM used until 0.8."""
         return self.numpy()
 
+    def __setitem__(self, index: slice, source: object) -> None:
+        """Overwrite all values, as `copyfrom` does: ``array[:] = values``.
+
+        Raises:
+            KernelError: a part is named, or the shapes differ.
+        """
+        if index != slice(None):
+            Check(KernelError, "array[...] =").refuse("index", "[:], the whole array", index)
+        self.copyfrom(source)
+
     def copyfrom(self, source: object) -> NDArray:
         """Overwrite the values with those of an array of any kind; returns itself.
 
