@@ -90,6 +90,13 @@ def test_numpy_shares_our_memory_by_dlpack():
     assert theirs.ctypes.data == ours.pointer
 
 
+def test_a_capsule_lends_our_memory():
+    torch = pytest.importorskip("torch")
+    ours = array(values("float32"))
+    theirs = torch.utils.dlpack.from_dlpack(ours.to_dlpack())
+    assert theirs.data_ptr() == ours.pointer
+
+
 def test_we_share_numpys_memory_by_dlpack():
     theirs = values("int32")
     ours = from_dlpack(theirs)

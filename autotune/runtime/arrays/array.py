@@ -204,6 +204,10 @@ class NDArray:
         if tuple(shape) != self.shape:
             raise KernelError(f"copyfrom: values must have shape {self.shape}, got {shape}")
 
+    def to_dlpack(self) -> object:
+        """Return a capsule that lends the memory, for libraries that do not ask by themselves."""
+        return self.__dlpack__()
+
     def __dlpack__(
         self,
         *,
