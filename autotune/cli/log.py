@@ -207,15 +207,17 @@ def best(
     if form:
         rows = [{**one.row, **({"source": _source(one)[0]} if source else {})} for one in found]
         print_rows(rows, form)
-        _say_problems(logs)
-        return
-    for one in found:
+    for one in () if form else found:
         say(_described(one))
         if source:
             text, why = _source(one)
             say(f"\n{text.rstrip()}\n" if text else f"  source   not shown: {why}")
     _say_problems(logs)
-    if not found and not logs.problems:
+    if logs.is_outdated:
+        raise click.ClickException(
+            f"no trial of {task or 'any task'} is of its kernel as it is now: tune it again"
+        )
+    if not (form or found or logs.problems):
         lacking = "" if objective == TIME.name else ", with its energy measured"
         say(f"no trial of {task or 'any task'} succeeded{lacking}")
 

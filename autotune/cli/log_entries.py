@@ -138,10 +138,12 @@ class Logs:
     Attributes:
         groups: one for each workload and target, in the order in which they appear.
         problems: what was left out, and why.
+        is_outdated: whether there are records, but all are of an older kernel text.
     """
 
     groups: Sequence[Group]
     problems: Sequence[str]
+    is_outdated: bool = False
 
     @property
     def trials(self) -> list[LogEntry]:
@@ -212,12 +214,13 @@ def read_logs(
     for entry, pair, is_older in zip(entries, pairs, of_older_text(pairs), strict=True):
         told = is_outdated(pair) if ask_templates else None
         if is_older if told is None else told:
-            older[source_name(entry.path)] += 1
+            # A note of a race is no further trial.
+            older[source_name(entry.path)] += not entry.again
         else:
             grouping.add(entry)
-    problems += [left_out(source, count) for source, count in older.items()]
-    groups = grouping.groups
-    return Logs([Group(key[0], entries, wanted) for key, entries in groups.items()], problems)
+    problems += [left_out(source, count) for source, count in older.items() if count]
+    groups = [Group(key[0], found, wanted) for key, found in grouping.groups.items()]
+    return Logs(groups, problems, is_outdated=bool(entries) and not groups)
 
 
 def wanted_records(logs: Sequence[Path | str], tasks: Sequence[str]) -> list[Pair]:

@@ -157,9 +157,12 @@ def test_best_prints_the_source_of_a_template_in_a_file(tmp_path):
     assert "#define K 2" in row["source"]
     older = good(1e-6, kernel_hash="0" * 16)
     log.write_text(encode(*pair(("tests/log/scale", (4,), "llvm"), 1, older, k=2)) + "\n")
-    text = run("best", file, log).output
-    assert "#define K" not in text
-    assert "1 record is of an older kernel text, left out" in text
+    for form in ([], ["--json"]):
+        done = run("best", file, log, *form)
+        assert "#define K" not in done.output
+        assert "1 record is of an older kernel text, left out" in done.output
+        assert "no trial of any task is of its kernel as it is now: tune it again" in done.output
+        assert done.exit_code == 1
 
 
 def test_diff_tells_what_became_faster_and_which_knobs_changed(logs):

@@ -62,6 +62,13 @@ def test_picking_says_what_was_edited_since(tmp_path, caplog):
     assert "1 record is of an older kernel text, left out" in caplog.text
 
 
+def test_notes_of_races_are_not_counted_among_the_trials_that_are_left_out(tmp_path):
+    race = {"candidates": [{"index": 0, "seconds": 1e-6}]}
+    older = ("", edited(0, 1e-6, "aa", 1)), ("# race ", edited(0, 1e-6, "aa", 2, race=race))
+    log = written(tmp_path / "a.log", *older, ("", edited(0, 2e-6, "bb", 3)))
+    assert "a.log: 1 record is of an older kernel text, left out" in run("show", log).output
+
+
 def test_a_race_with_an_older_text_does_not_decide(tmp_path):
     race = {"candidates": [{"index": i, "seconds": (i + 1) * 1e-6} for i in (0, 1)]}
     first = [("", edited(i, (i + 2) * 1e-6, f"aa{i}", 1)) for i in (0, 1)]
