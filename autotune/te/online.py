@@ -51,6 +51,7 @@ from autotune.te.relation import extent_of
 from autotune.te.rewrite import share_sources
 from autotune.te.tensor import ComputeOp, Operation, Tensor
 from autotune.te.weighted_rows import FLOAT, WeightedRows, weighted_rows
+from autotune.utils.check import Check
 
 # Neighbouring columns that are scaled together, if there are: those of a thread on tensor cores.
 _RUN = 8
@@ -91,7 +92,8 @@ def online(tensors: Sequence[Tensor], product: Tensor, length: int) -> list[Tens
 
     Raises:
         ScheduleError: the product is not weighted by a softmax of a reduction, which is all that
-            the softmax reads at other than its own axes; or parts do not divide rows.
+            the softmax reads at other than its own axes; a recurrence reads it; or parts do not
+            divide rows.
 
     Example::
 
@@ -100,6 +102,9 @@ def online(tensors: Sequence[Tensor], product: Tensor, length: int) -> list[Tens
         C = te.compute((n, m), lambda i, c: te.sum(share[i, t] * v[t, c], axis=t))
         q, k, v, C = te.online([q, k, v, C], C, 64)
     """
+    check = Check(ScheduleError, "online")
+    check.kind("product", product, Tensor, "a tensor")
+    length = check.whole("length", length)
     found = weighted_rows(tensors, product.op)
     if found is None:
         raise ScheduleError(
@@ -240,8 +245,11 @@ class _ReadInstead(Rewriter):
         self.op, self.load = op, ProducerLoad(new, tuple(at))
 
     def visit_ProducerLoad(self, node: ProducerLoad) -> Expr:
-        """Return the new read, or the old one of anything else."""
-        return self.load if node.tensor.op is self.op else node
+        """Return the new read, or that of another tensor, whose indices may read the result."""
+        if node.tensor.op is self.op:
+            return self.load
+        indices = self.rewrite_all(node.indices)
+        return node if indices is node.indices else ProducerLoad(node.tensor, indices)
 
 
 class _Swap(Rewriter):

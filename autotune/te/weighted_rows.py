@@ -22,6 +22,7 @@ from autotune.ir import (
     Rewriter,
     Sub,
     Var,
+    is_float,
     substitute,
 )
 from autotune.ir.structure import same
@@ -68,7 +69,7 @@ def weighted_rows(tensors: Sequence[Tensor], op: Operation) -> WeightedRows | No
         op: the operation.
     """
     body = _sum(op)
-    if not isinstance(op, ComputeOp) or body is None or len(body.axes) != 1:
+    if not isinstance(op, ComputeOp) or body is None or len(body.axes) != 1 or not op.axis:
         return None
     for load in _factors(body.sources[0]):
         found = _softmax(op, body, load)
@@ -105,6 +106,8 @@ def _softmax(op: ComputeOp, body: Reduce, load: ProducerLoad) -> WeightedRows | 
     weights, (step,) = load.tensor.op, body.axes
     if not isinstance(weights, ComputeOp) or weights.reduce_axis or len(weights.body) != 1:
         return None
+    if not weights.axis:
+        return None
     own = {axis.var for axis in op.axis}
     *rows, last = load.indices
     if last is not step.var or len(set(rows)) != len(rows) or not own.issuperset(rows):
@@ -115,7 +118,7 @@ def _softmax(op: ComputeOp, body: Reduce, load: ProducerLoad) -> WeightedRows | 
     if len(loads) != 1:
         return None
     value, dtype = _inlined(weights.body[0]), FLOAT
-    if isinstance(value, Cast) and value.value.dtype == FLOAT:
+    if isinstance(value, Cast) and value.value.dtype == FLOAT and is_float(value.dtype):
         value, dtype = value.value, value.dtype
     match value:
         case Div(Call(name, (Sub(of, ProducerLoad() as most),)), ProducerLoad() as total):
@@ -176,8 +179,19 @@ def _inlined(value: Expr) -> Expr:
 
 
 def _is_alone(found: WeightedRows, tensors: Sequence[Tensor]) -> bool:
-    """Return whether what depends on the scores, up to the product, is of no use to others."""
+    """Return whether what depends on the scores, up to the product, is of no use to others.
+
+    What depends on the product has to be computes, which can be made to read something else.
+    """
     ops = post_order(tensor.op for tensor in tensors)
+    if found.op not in ops:
+        return False
+    after: set[Operation] = {found.op}
+    for op in ops:
+        if not after.isdisjoint(tensor.op for tensor in op.input_tensors):
+            after.add(op)
+    if not all(isinstance(op, ComputeOp) for op in after):
+        return False
     between: set[Operation] = {found.scores}
     for op in ops[: ops.index(found.op)]:
         if any(tensor.op in between for tensor in op.input_tensors):

@@ -51,10 +51,14 @@ def weighted(value=plain, columns=COLUMNS, softmax=topi.nn.softmax, turned=False
     changed = te.compute((ROWS, LENGTH), lambda i, j: value(scores, i, j), "changed")
     share = softmax(changed)
     t = te.reduce_axis((0, LENGTH), "t")
+
+    def product(i, c):
+        return te.sum(share[i, t].astype("float32") * v[t, c], axis=t)
+
     if turned:
-        shape, at = (columns, ROWS), lambda c, i: te.sum(share[i, t] * v[t, c], axis=t)
+        shape, at = (columns, ROWS), lambda c, i: product(i, c)
     else:
-        shape, at = (ROWS, columns), lambda i, c: te.sum(share[i, t] * v[t, c], axis=t)
+        shape, at = (ROWS, columns), product
     return [q, k, v], scores, share, te.compute(shape, at, "C")
 
 
@@ -201,3 +205,60 @@ def test_parts_divide_rows(length):
     inputs, _, _, c = weighted()
     with pytest.raises(ScheduleError, match=f"rows of 12 are no multiple of parts of {length}"):
         te.online([*inputs, c], c, length)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "bool"])
+def test_weights_that_are_rounded_to_integers_are_not_computed_in_parts(dtype):
+    inputs, _, _, c = weighted(softmax=lambda x: topi.cast(topi.nn.softmax(x), dtype))
+    with pytest.raises(ScheduleError, match=r"online\(C\): expected a sum of products"):
+        te.online([*inputs, c], c, 4)
+
+
+def test_products_of_and_by_one_number_are_not_computed_in_parts():
+    inputs, _, share, _ = weighted()
+    t, v = te.reduce_axis((0, LENGTH), "t"), inputs[2]
+    one = te.compute((), lambda: te.const(2.0), "one")
+    scaled = te.compute((COLUMNS,), lambda c: te.sum(one() * v[t, c], axis=t), "scaled")
+    flat = te.compute((LENGTH,), lambda j: share[0, j], "flat")
+    number = te.compute((), lambda: te.sum(flat[t] * v[t, 0], axis=t), "number")
+    for product in (scaled, number):
+        with pytest.raises(ScheduleError, match="expected a sum of products"):
+            te.online([*inputs, product], product, 4)
+
+
+def test_a_product_of_another_graph_is_not_computed_in_parts():
+    inputs, _, _, c = weighted()
+    _, _, _, other = weighted()
+    with pytest.raises(ScheduleError, match=r"online\(C\): expected a sum of products"):
+        te.online([*inputs, c], other, 4)
+
+
+def test_a_product_that_a_recurrence_reads_is_not_computed_in_parts():
+    inputs, _, _, c = weighted()
+    state = te.placeholder((ROWS, COLUMNS), name="state")
+    first = te.compute((1, COLUMNS), lambda _, j: te.const(0.0), "first")
+    update = te.compute((ROWS, COLUMNS), lambda i, j: state[i - 1, j] + c[i, j], "update")
+    with pytest.raises(ScheduleError, match=r"online\(C\): expected a sum of products"):
+        te.online([*inputs, te.scan(first, update, state)], c, 4)
+
+
+def test_scores_in_an_index_are_those_of_parts_too():
+    table = te.placeholder((8,), name="table")
+    inputs, scores, _, c = weighted(
+        lambda x, i, j: x[i, j] + table[te.floormod(x[i, j].astype("int32"), 8)]
+    )
+    found = te.online([*inputs, table, c], c, 4)
+    assert scores.op not in te.dag.post_order([found[-1].op])
+
+
+@pytest.mark.parametrize("length", [4.0, "4", None, True])
+def test_the_length_of_parts_is_a_whole_number(length):
+    inputs, _, _, c = weighted()
+    with pytest.raises(ScheduleError, match="online: length must be a whole number"):
+        te.online([*inputs, c], c, length)
+
+
+def test_the_product_is_a_tensor():
+    inputs, _, _, c = weighted()
+    with pytest.raises(ScheduleError, match="online: product must be a tensor, got 'C'"):
+        te.online([*inputs, c], "C", 4)
