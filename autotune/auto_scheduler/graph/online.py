@@ -43,5 +43,6 @@ def online_graph(graph: ComputeGraph, stage_id: int, length: int) -> OnlineGraph
             return None
         parts = row_parts(found, length)
         new = ComputeGraph(in_parts(graph.tensors, found, parts))
-        known[stage_id, length] = OnlineGraph(new, parts)
+        # Of several threads the first one's stays, so that all states have the same operations.
+        known.setdefault((stage_id, length), OnlineGraph(new, parts))
     return known[stage_id, length]

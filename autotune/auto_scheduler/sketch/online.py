@@ -30,6 +30,7 @@ from autotune.auto_scheduler.sketch.products import (
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.sketch.stage_queries import (
     fusible_consumer,
+    is_output,
     producers,
 )
 from autotune.auto_scheduler.sketch.tensor_cores import FIRST_ARCH, OWN, tile_for_warps
@@ -127,7 +128,7 @@ def _root(context: SketchContext, new: State, parts: RowParts) -> int:
         if should_inline(context, new, each):
             new.compute_inline(each)
     reader = fusible_consumer(context, new, result)
-    if reader is None:
+    if reader is None or is_output(context, new, result):
         return result
     new.compute_inline(result)
     return reader

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator as Iter
 from math import prod
 
+from autotune.auto_scheduler.graph.compute_graph import ComputeGraph
+from autotune.auto_scheduler.graph.online import online_graph
 from autotune.auto_scheduler.sketch.rule import SketchContext
 from autotune.auto_scheduler.states.attach_map import attached_to
 from autotune.auto_scheduler.states.loops import (
@@ -18,6 +20,7 @@ from autotune.auto_scheduler.states.state import State
 from autotune.auto_scheduler.transform_steps import (
     CacheReadStep,
     CacheWriteStep,
+    OnlineStep,
     RfactorStep,
     SplitStep,
     TransformStep,
@@ -100,10 +103,19 @@ def is_output(context: SketchContext, state: State, stage_id: int) -> bool:
     """
     if context.access(state).is_output(state.stages[stage_id].op):
         return True
-    dag, name = context.search_task.compute_dag, state.stages[stage_id].name
+    dag, name = _begun_graph(state), state.stages[stage_id].name
     number = [stage.name for stage in state.stages[:stage_id]].count(name)
     named = [op for op in dag.ops if op.name == name][number:]
     return bool(named) and any(tensor.op is named[0] for tensor in dag.tensors)
+
+
+def _begun_graph(state: State) -> ComputeGraph:
+    """Return the graph that steps other than an `OnlineStep` have changed."""
+    dag = state.compute_dag
+    match state.transform_steps[:1]:
+        case [OnlineStep(stage_id, length)] if found := online_graph(dag, stage_id, length):
+            return found.graph
+    return dag
 
 
 def needs_tiling(context: SketchContext, state: State, stage_id: int) -> bool:

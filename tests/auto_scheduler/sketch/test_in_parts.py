@@ -74,6 +74,17 @@ def test_attention_in_parts_computes_what_the_definition_says(tensors, tmp_path)
     assert_states_compute_the_same(task.compute_dag, [state], "cuda", tmp_path, 1e-2, 1e-2)
 
 
+def test_sums_and_what_reads_them_may_both_be_arguments():
+    *inputs, cast = masked()
+    sums = cast.op.input_tensors[0]
+    again = topi.cast(cast, "float32")
+    task, (model,) = in_parts([*inputs, sums, cast, again])
+    kernel = driver.kernel_of(
+        task.realise(model.program.candidate(drawn(model, 1)[0])).what, task.target, "kernel"
+    )
+    assert len(kernel.calls) == 3
+
+
 def test_estimates_of_attention_in_parts_say_what_lowering_finds():
     task, models = in_parts(attention(2, 512, 64))
     assert [model.extents[2] for model in models] == [64, 128]
