@@ -117,4 +117,17 @@ RIGHT = {
         atomicAdd(&count, 1);
         __syncthreads();
         b[i] = a[i] + count - 64;""",
+    "sums-that-blocks-pass-on-in-the-order-of-tickets": """__shared__ int own;
+        __shared__ float before;
+        __device__ static volatile int flags[2], tickets; __device__ static volatile float sums[2];
+        if (t == 0) own = atomicAdd((int*)&tickets, 1);
+        __syncthreads();
+        const int part = own % 2, launch = own / 2 + 1;
+        if (t == 0) {
+          before = 0;
+          if (part) { while (flags[0] != launch) {} __threadfence(); before = sums[0]; }
+          sums[part] = before + 1; __threadfence(); flags[part] = launch;
+        }
+        __syncthreads();
+        b[part * 64 + t] = a[part * 64 + t] + before + 1 - part;""",
 }  # fmt: skip
