@@ -90,7 +90,10 @@ def unpack(path: str | os.PathLike[str]) -> tuple[Kernel, Target, bytes, str, di
     except AutotuneError:
         raise
     except OSError as error:
-        raise KernelError(f"load_module: cannot read {path}: {error.strerror or error}") from error
+        raise KernelError(
+            "load_module: path must be a file that can be read, "
+            f"got {path}: {error.strerror or error}"
+        ) from error
     except Exception as error:  # whatever damaged bytes make of the archive and of what is in it
         raise KernelError(
             f"load_module: path must be what export_library wrote, got {path}: not a file of "

@@ -244,7 +244,7 @@ def test_a_file_that_cannot_be_written_whole_stays_as_it_was(axpy, tmp_path):
 
 
 def test_a_file_that_is_no_module_is_refused(tmp_path):
-    with pytest.raises(KernelError, match=r"cannot read .*missing: No such file or directory$"):
+    with pytest.raises(KernelError, match=r"be read, got .*missing: No such file or directory$"):
         load_module(tmp_path / "missing")
     (tmp_path / "text").write_text("hello")
     with pytest.raises(KernelError, match="not a file of export_library"):
