@@ -195,10 +195,13 @@ def test_an_unchanged_script_may_ask_whether_a_name_is_there(tmp_path):
     (tmp_path / "script.py").write_text(
         "import tvm\nfrom tvm import tir\nprint(hasattr(tir, 'no_name'), hasattr(tvm, 'tir'))\n"
         "try:\n    tir.ceill\nexcept AttributeError as error:\n    print(error)\n"
+        "from tvm import autotmv\n"
+        "try:\n    autotmv.task\nexcept AttributeError as error:\n    print(error)\n"
     )
     said = run_python("-m", "autotune.tvm", tmp_path / "script.py").stdout
     assert said.startswith("False True\n")
     assert "did you mean 'ceil'" in said
+    assert "did you mean 'autotvm'" in said
 
 
 # Imports for whose failure a script has another way.

@@ -65,10 +65,16 @@ def missing(module: str, name: str, gone: Mapping[str, str]) -> AttributeError:
     full = f"{module}.{name}"
     if full in gone:
         return AttributeError(_advice(full, gone))
-    public = [one for one in dir(sys.modules[module]) if not one.startswith("_")]
+    return AttributeError(f"module {module!r} has no attribute {name!r}{_slip(full)}")
+
+
+def _slip(full: str) -> str:
+    """Return the public name of its module that a name may be a slip of, as `did_you_mean`."""
+    module, _, name = full.rpartition(".")
     # A name with an underscore is asked for by Python and by tools, not by a user.
-    slip = "" if name.startswith("_") else did_you_mean(name, public)
-    return AttributeError(f"module {module!r} has no attribute {name!r}{slip}")
+    if module not in sys.modules or name.startswith("_"):
+        return ""
+    return did_you_mean(name, [one for one in dir(sys.modules[module]) if one[0] != "_"])
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -181,7 +187,7 @@ class Explainer:
         parent = fullname.rpartition(".")[0]
         while self.late and parent:
             if parent in self._gone:
-                return f"{fullname} is not here: {self._gone[parent]}"
+                return f"{fullname} is not here: {self._gone[parent]}{_slip(fullname)}"
             parent = parent.rpartition(".")[0]
         return None
 

@@ -45,3 +45,13 @@ def test_expressions_are_compared_by_their_structure():
     tvm.ir.assert_structural_equal(3, tir.const(3, "int32"))
     with pytest.raises(ValueError, match="expected the same expression, got i and j"):
         tvm.ir.assert_structural_equal(i, j)
+
+
+def test_free_variables_may_stand_for_each_other_if_asked():
+    i, j, x = te.var("i"), te.var("j"), te.var("x", "float32")
+    equal = tvm.ir.structural_equal
+    assert equal(i * 2 + j, j * 2 + i, map_free_vars=True)
+    assert equal(i + i, j + j, map_free_vars=True)
+    assert not equal(i + j, i + i, map_free_vars=True)
+    assert not equal(i + i, i + j, map_free_vars=True)
+    assert not equal(x, i, map_free_vars=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autotune.ir import as_expr, same
+from autotune.ir import Expr, Var, as_expr, same, substitute, variables
 
 __all__ = ["assert_structural_equal", "structural_equal"]
 
@@ -13,10 +13,16 @@ def structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> b
     Args:
         lhs: an expression.
         rhs: another one.
-        map_free_vars: kept for TVM's signature; variables are equal only to themselves.
+        map_free_vars: whether a variable of one may stand where another of its type does in the
+            other; else variables are equal only to themselves.
     """
-    del map_free_vars
-    return same(as_expr(lhs), as_expr(rhs))
+    one, other = as_expr(lhs), as_expr(rhs)
+    if map_free_vars:
+        theirs, ours = variables(other), variables(one)
+        pairs = zip(theirs, ours, strict=False)
+        renamed: dict[Var, Expr] = {a: b for a, b in pairs if a.dtype == b.dtype}
+        other = substitute(other, renamed)
+    return same(one, other)
 
 
 def assert_structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> None:
