@@ -20,6 +20,8 @@ _ERFC = (
     1.48851587, -0.82215223, 0.17087277,
 )  # fmt: skip
 _NO_TAIL = 16
+# Powers of 2 that take the least number beyond the greatest, by the bytes of a float.
+_MOST_POWER = {4: 300, 8: 2200}
 
 
 def formulas() -> dict[Any, Callable[..., Any]]:
@@ -119,17 +121,23 @@ def _erfc(x: Any) -> Any:
 
 
 def _ldexp(x: Any, power: Any) -> Any:
-    """Multiply by a power of 2, in two steps, since it may be no number of that type itself."""
+    """Multiply by a power of 2, in four steps, since it may be no number of that type itself."""
     pytorch = torch()
     kind = _float_kind(x, power)
-    half = (power / 2).floor()
-    return x.to(kind) * pytorch.exp2(half) * pytorch.exp2(power - half)
+    wide = pytorch.promote_types(kind, pytorch.float32)
+    # Beyond this everything is infinite, or zero; infinite powers have no parts.
+    most = _MOST_POWER[wide.itemsize]
+    power = power.to(wide).clamp(-most, most)
+    part = (power / 4).floor()
+    step = pytorch.exp2(part)
+    return (x.to(wide) * step * step * step * pytorch.exp2(power - 3 * part)).to(kind)
 
 
 def _addbmm(x: Any, a: Any, b: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     """Add the sum of a batch's products: one product of all their columns."""
     count, rows, shared = a.shape
-    product = a.transpose(0, 1).reshape(rows, count * shared) @ b.reshape(count * shared, -1)
+    left = a.transpose(0, 1).reshape(rows, count * shared)
+    product = left @ b.reshape(count * shared, b.shape[2])
     product = product if alpha == 1 else product * alpha
     if beta == 0:
         return product

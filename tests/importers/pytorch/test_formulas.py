@@ -32,6 +32,9 @@ FORMULAS = {
         lambda x, i: torch.index_select(x, 0, i), torch.tensor(2.0), torch.tensor([0]),
     ),
     "softplus of a low threshold": (lambda x: torch.nn.functional.softplus(x, 3, 0.2), X[:10]),
+    "softplus with a beta of far numbers": (
+        lambda x: torch.nn.functional.softplus(x, 3), torch.tensor([3.4e38, 1e38, 1.0, -1e38]),
+    ),
     "norm of another power": (lambda x: torch.linalg.vector_norm(x, 3.5, dim=1), ROWS),
     "norm of a negative power": (lambda x: torch.linalg.vector_norm(x, -2, keepdim=True), ROWS),
     "count by a norm": (lambda x: torch.linalg.vector_norm(x, 0), X),
@@ -42,6 +45,21 @@ FORMULAS = {
     "signbit of whole numbers": (torch.signbit, torch.tensor([1, -1, 0])),
     "ldexp": (torch.ldexp, X[:6], torch.tensor([1, -3, 140, 126, 0, -126])),
     "ldexp of whole numbers": (torch.ldexp, torch.arange(4), torch.tensor([3, -1, 0, 2])),
+    "ldexp of halves": (torch.ldexp, X[:4].half(), torch.tensor([3, -1, 0, 2])),
+    "ldexp far beyond": (
+        torch.ldexp, torch.tensor([math.inf, 0.0, -1.0, 1e-30]),
+        torch.tensor([-300, 300, 300, 200]),
+    ),
+    "ldexp of infinite powers": (
+        torch.ldexp, torch.tensor([1.0, 1.0, -2.0]),
+        torch.tensor([math.inf, -math.inf, math.inf]),
+    ),
+    "logsumexp of whole numbers": (lambda x: x.logsumexp(0), torch.arange(4)),
+    "logcumsumexp of many halves": (
+        lambda x: x.logcumsumexp(1), (torch.arange(2000).reshape(2, 1000) % 7).bfloat16(),
+    ),
+    "variance of too few": (lambda x: x.var(1, correction=9), ROWS),
+    "deviation of one": (lambda x: x.std(correction=0), torch.tensor(2.0)),
     "addbmm": (
         lambda x, a: torch.addbmm(x, a, a.mT, beta=0.5, alpha=2), ROWS[0, :, :5].clone(), ROWS,
     ),

@@ -186,10 +186,12 @@ def softplus(call: Call, x: Value, beta: float = 1, threshold: float = 20) -> Va
     small = call.apply(ops.Exp(), call.apply(ops.Negative(), call.apply(ops.Abs(), scaled)))
     more = call.apply(ops.Log1p(), small)
     total = call.apply(ops.Add(), call.apply(ops.Relu(), scaled), more)
-    if threshold < _STRAIGHT:
-        is_far = call.apply(ops.Greater(), scaled, call.constant(threshold, x.dtype))
-        total = call.apply(ops.Where(), is_far, scaled, total)
-    return total if beta == 1 else call.binary(ops.Multiply, total, 1 / beta, x.dtype)
+    if beta != 1:
+        total = call.binary(ops.Multiply, total, 1 / beta, x.dtype)
+    if threshold >= _STRAIGHT and beta == 1:
+        return total
+    is_far = call.apply(ops.Greater(), scaled, call.constant(threshold, x.dtype))
+    return call.apply(ops.Where(), is_far, x, total)
 
 
 @converts("expm1")

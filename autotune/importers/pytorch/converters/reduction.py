@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -81,6 +82,7 @@ def variance(
     """Average the squares of differences to the mean."""
     if call.name.endswith(".default"):
         dim, correction = None, dim
+    x = x if x.shape else call.reshape(x, (1,))
     axes = _axes(dim if isinstance(dim, (int, list, tuple)) else None)
     mean = call.apply(ops.Mean(axes, True), x)
     apart = call.apply(ops.Subtract(), x, mean)
@@ -89,10 +91,11 @@ def variance(
     count = x.type.size // mean.type.size
     less = 1 if correction is None else int(correction)  # type: ignore[call-overload]
     if less:
-        factor: Operand = count / max(count - less, 0) if count > less else float("nan")
+        factor: Operand = count / (count - less) if count > less else math.inf
         result = call.binary(ops.Multiply, result, factor, x.dtype)
     if "std" in call.name:
-        return call.apply(ops.Sqrt(), result)
+        result = call.apply(ops.Sqrt(), result)
+    result = call.reshape(result, call.types[0].shape)
     if "var_mean" in call.name:
         return [result, call.reshape(mean, call.types[1].shape)]
     return result
@@ -107,6 +110,7 @@ def cumulative(call: Call, x: Value, dim: int, *_: object) -> Value:
 
 
 @converts("logcumsumexp")
+@rounded_once
 def cumulative_log_of_sum(call: Call, x: Value, dim: int) -> Value:
     """Take the logarithms of sums of powers of e along an axis, without overflow."""
     return call.apply(ops.Logcumsumexp(dim), x) if x.shape else x
@@ -137,6 +141,7 @@ def cumulative_extreme(call: Call, x: Value, dim: int) -> list[Value]:
 @rounded_once
 def log_of_sum(call: Call, x: Value, dim: Axes, keepdim: bool = False) -> Value:
     """Take the logarithm of the sum of powers of e, without overflow."""
+    x = call.cast(x, call.type.dtype)
     if not x.shape:
         return x
     highest = call.apply(ops.Max(_axes(dim), True), x)
