@@ -51,7 +51,7 @@ UNALIGNED_COPIES, UNALIGNED_SUM, COPIES = 3600, 512, 3000
 # Share of the estimate that copies and products by TMA take of more than 64 rows of an a stored as
 # [k, m], from so many terms and multiply-adds on: 208x1440x2992 took an H200 8.7 us so and 16.2 by
 # ``mma.sync``. All of 15 such products gained, 1.36 times in the mean; 88x576x912 tt took 4.2 and
-# 3.1, 80x3504x480 7.3 and 4.4.
+# 3.1, 80x3504x480 7.3 and 4.4. Batches and extents that are no multiple of 8 were not timed.
 OF_ACROSS, ACROSS_SUM, ACROSS_PRODUCTS = 0.75, 512, 2**27
 # Cycles of ``mma.sync`` on operands as they are: at the start, in parts of its estimate, at least
 # of a K tile after the first, and of a multiprocessor for a result, of even and of odd rows. They
@@ -158,9 +158,9 @@ def on_copies(shape: Gemm, target: Target) -> tuple[float, dict[str, int]]:
         choice = family.default_choice(whole, target)
         run = float(family.estimate(whole, choice, target)) + _copying(shape, choice)
         return run + LAUNCHES, choice
-    many = shape.batch * shape.m * shape.n * shape.k >= ACROSS_PRODUCTS
-    rows = shape.transpose_a and shape.m > gemm_half.FULL_ROWS
-    across = rows and many and shape.k >= ACROSS_SUM
+    timed = shape.batch == 1 and not any(each % 8 for each in (shape.m, shape.n, shape.k))
+    many = shape.m * shape.n * shape.k >= ACROSS_PRODUCTS and shape.k >= ACROSS_SUM
+    across = timed and many and shape.transpose_a and shape.m > gemm_half.FULL_ROWS
     every = []
     for swapped in (0, 1):
         knob = {gemm_half.KNOB: Form(0, 1, swapped).knob}
