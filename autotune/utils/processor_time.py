@@ -46,10 +46,10 @@ def _look_at(root: int, alone: bool = False) -> tuple[bool, float]:
         process = Path(f"/proc/{pending.pop()}")
         with ended_or_unknown:
             ticks += sum(map(int, _fields(process)[11:15]))  # also of children that it has reaped
-        for thread in () if alone else process.glob("task/*"):
-            with ended_or_unknown:
-                ready = ready or _fields(thread)[0] == "R"
-                pending += map(int, (thread / "children").read_text().split())
+            for thread in () if alone else (process / "task").iterdir():
+                with ended_or_unknown:
+                    ready = ready or _fields(thread)[0] == "R"
+                    pending += map(int, (thread / "children").read_text().split())
     return ready, ticks * _TICK_S
 
 

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from autotune.utils import processor_time
 from autotune.utils.processor_time import ProcessorTime
 
 # The first process waits for what works: a thread, or a process of its own.
@@ -58,3 +59,17 @@ def test_work_that_gets_no_processor_hardly_counts(way, spin):
     processors.counted_s(0.1)  # what it did so far
     time.sleep(0.5)
     assert processors.counted_s(0.5) < 0.35
+
+
+def test_a_process_that_ends_while_it_is_looked_at_is_left_out(monkeypatch):
+    process = subprocess.Popen(["sleep", "60"])
+    processors, read = ProcessorTime(process.pid), processor_time._fields
+
+    def read_last(of):
+        found = read(of)
+        process.kill()
+        process.wait()
+        return found
+
+    monkeypatch.setattr(processor_time, "_fields", read_last)
+    assert processors.counted_s(0.5) == 0.5
