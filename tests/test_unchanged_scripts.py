@@ -237,6 +237,43 @@ def test_an_import_in_a_try_fails_so_that_a_script_takes_its_other_way(tmp_path)
     assert said[1] == "Absent"
 
 
+# Other ways to find out what is there.
+ASKING = """
+import contextlib
+import importlib
+import importlib.util
+def load():
+    import tvm.contrib.thrust
+def asked(ask, *arguments):
+    try:
+        return ask(*arguments)
+    except ImportError:
+        return "fails"
+try:
+    import tvm.micro as micro
+except ImportError:
+    micro = "fails"
+with contextlib.suppress(ImportError):
+    from tvm import relax
+print(micro, "relax" in globals(), asked(load))
+print(asked(importlib.import_module, "tvm.meta_schedule"), asked(exec, "import tvm.dlight"))
+print(importlib.util.find_spec("tvm.vulkan"), importlib.util.find_spec("tvm.te").name)
+def main():
+    import tvm.rocm
+    return tvm.rocm
+try:
+    print(type(main()).__name__)
+except Exception as error:
+    print(error)
+"""
+
+
+def test_a_script_that_asks_whether_a_module_is_there_is_told_no(tmp_path):
+    (tmp_path / "script.py").write_text(ASKING)
+    said = run_python("-m", "autotune.tvm", tmp_path / "script.py").stdout.splitlines()
+    assert said == ["fails False fails", "fails fails", "None tvm.te", "Absent"]
+
+
 def test_an_unchanged_script_may_import_what_is_not_here_until_it_uses_it(tmp_path):
     (tmp_path / "script.py").write_text(UNUSED)
     said = run_python("-m", "autotune.tvm", tmp_path / "script.py").stdout.splitlines()

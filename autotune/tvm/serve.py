@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import InspectLoader, Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.util import spec_from_loader
+from importlib.util import find_spec, spec_from_loader
 from pathlib import Path
 from types import CodeType, ModuleType
 
 from autotune.ir.operators import divide_integers_as_c
-from autotune.utils.guarded_imports import import_is_guarded
+from autotune.utils.guarded_imports import import_is_guarded, module_is_asked_for
 from autotune.utils.names import Absent, explain_imports, explain_late
 
 # Holds a module of each name below, which runs only as that: the folder is no package.
@@ -79,8 +79,11 @@ class _Finder(MetaPathFinder):
         served, dot, rest = fullname.partition(".")
         if not dot or served not in _SERVED:
             return None
+        home = f"{_SERVED[served]}.{rest}"
+        if module_is_asked_for() and find_spec(home) is None:
+            return None
         # Imported here, so that an error names the module as it is looked for.
-        module = import_module(f"{_SERVED[served]}.{rest}")
+        module = import_module(home)
         return spec_from_loader(fullname, _Alias(module))
 
 

@@ -11,7 +11,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, ClassVar
 
-from autotune.utils.guarded_imports import import_is_guarded
+from autotune.utils.guarded_imports import import_is_guarded, module_is_asked_for
 
 # Least similarity at which a public name is offered for an unknown one.
 NEAR = 0.7
@@ -174,7 +174,7 @@ class Explainer:
         It has no ``name``: ``from module import name`` passes over errors that name the import.
         """
         advice = self._advice_of(fullname)
-        if advice is None:
+        if advice is None or module_is_asked_for():
             return None
         if self.late and not import_is_guarded():
             return ModuleSpec(fullname, _AbsentLoader(advice), is_package=True)
