@@ -38,6 +38,12 @@ def test_a_function_that_te_does_not_have_is_refused():
         tir.call_pure_extern("int32", "__dp4a", 1, 2, 3)
 
 
+@pytest.mark.parametrize(("name", "given", "expected"), [("expf", 2, 1), ("fmaxf", 1, 2)])
+def test_a_call_with_another_number_of_arguments_names_the_function(name, given, expected):
+    with pytest.raises(ExpressionError, match=rf"'{name}': expected {expected} .*, got {given}"):
+        tir.call_pure_extern("float32", name, *[te.var("x", "float32")] * given)
+
+
 def test_expressions_are_compared_by_their_structure():
     i, j = te.var("i"), te.var("j")
     assert tvm.ir.structural_equal(i + 1, i + 1)

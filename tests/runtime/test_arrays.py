@@ -68,6 +68,8 @@ def test_an_array_is_overwritten_as_a_whole_by_assignment():
     np.testing.assert_array_equal(target.numpy(), values("int64"))
     with pytest.raises(KernelError, match=r"index must be \[:\], the whole array, got 0"):
         target[0] = 1
+    with pytest.raises(KernelError, match=r"index must be \[:\], the whole array, got array"):
+        target[np.array([0, 1])] = 1
 
 
 def test_copyfrom_takes_arrays_that_are_not_contiguous():

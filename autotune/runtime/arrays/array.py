@@ -131,13 +131,13 @@ class NDArray:
         """Return `numpy`, by the name TVM used until 0.8."""
         return self.numpy()
 
-    def __setitem__(self, index: slice, source: object) -> None:
+    def __setitem__(self, index: object, source: object) -> None:
         """Overwrite all values, as `copyfrom` does: ``array[:] = values``.
 
         Raises:
             KernelError: a part is named, or the shapes differ.
         """
-        if index != slice(None):
+        if not isinstance(index, slice) or index != slice(None):
             Check(KernelError, "array[...] =").refuse("index", "[:], the whole array", index)
         self.copyfrom(source)
 

@@ -25,6 +25,7 @@ _OTHERS = {
     "rint": "nearbyint",
 }
 _FUNCTIONS: Mapping[str, str] = {**{name: name for name in _ALIKE.split()}, **_OTHERS}
+_OF_TWO = ("atan2", "copysign", "fmod", "hypot", "max", "min", "power")
 
 
 def call_pure_extern(dtype: str, func_name: str, *args: object) -> Expr:
@@ -38,7 +39,7 @@ def call_pure_extern(dtype: str, func_name: str, *args: object) -> Expr:
         args: one or two numbers.
 
     Raises:
-        ExpressionError: `te` has no such function.
+        ExpressionError: `te` has no such function, or it takes another number of arguments.
     """
     name = Check(ExpressionError, "call").text("func_name", func_name, "exp")
     plain = name.removeprefix("tir.").removeprefix("__")
@@ -48,7 +49,11 @@ def call_pure_extern(dtype: str, func_name: str, *args: object) -> Expr:
             f"calling {name!r}: te has no such function; write a kernel that calls it in CUDA C++ "
             "or C, as an autotune.SourceKernel"
         )
-    return cast(getattr(te, _FUNCTIONS[known])(*args), dtype)
+    function = _FUNCTIONS[known]
+    expected = 2 if function in _OF_TWO else 1
+    if len(args) != expected:
+        raise ExpressionError(f"calling {name!r}: expected {expected} numbers, got {len(args)}")
+    return cast(getattr(te, function)(*args), dtype)
 
 
 call_extern = call_intrin = call_pure_intrin = call_pure_extern
