@@ -276,7 +276,7 @@ def cxx_compiler() -> str:
     paths = (shutil.which(name) for name in ("c++", "g++", "clang++"))
     path = next(filter(None, paths), None)
     if path is None:
-        raise CompileError("emulation needs a C++ compiler: install g++ or clang++")
+        raise CompileError("emulation needs a C++ compiler with the flags of GCC: install g++")
     return path
 
 
