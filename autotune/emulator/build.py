@@ -46,7 +46,9 @@ def emulated(
       divergent barrier, an access out of bounds, a trap), or NULL;
     - ``void autotune_emulation(int order, int checked)``: in which order threads take turns (0
       first to last, 1 last to first, else the seed of a random order), and whether memory is
-      watched. Results must not depend on either.
+      watched. Results must not depend on either;
+    - ``void autotune_emulation_limit(double seconds)``: after how many seconds of processor time
+      in which no thread exits a launch is ended, with a report; 60, and never for 0.
 
     Args:
         kernel: a CUDA kernel, generated or hand-written.

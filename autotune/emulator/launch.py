@@ -18,6 +18,8 @@ from autotune.utils.libraries import load_library
 from autotune.utils.scratch import temporary_folder
 
 Array = npt.NDArray[np.generic]
+# As the emulator has it where nobody sets it; a thread performs some 10 ** 9 accesses in it.
+LIMIT_S = 60.0
 
 
 class EmulatedKernel:
@@ -34,13 +36,21 @@ class EmulatedKernel:
         self._library = load_library(str(library), f"kernel {kernel.name!r}")
         self._library.autotune_fault.restype = ctypes.c_char_p
 
-    def run(self, arrays: Sequence[Array], order: int = 0, checked: bool = True) -> None:
+    def run(
+        self,
+        arrays: Sequence[Array],
+        order: int = 0,
+        checked: bool = True,
+        limit_s: float = LIMIT_S,
+    ) -> None:
         """Run on numpy arrays, one for each argument in order; outputs are written in place.
 
         Args:
             arrays: of the size of the arguments.
             order: in which threads and blocks take turns; see `emulated`.
             checked: report races and accesses out of bounds, if the library was compiled so.
+            limit_s: seconds of processor time that threads may take until the next one of them
+                exits; a kernel that takes more is ended, with a report of where its threads are.
 
         Raises:
             KernelError: an array does not fit its argument.
@@ -57,6 +67,7 @@ class EmulatedKernel:
         if constants := [buffers[a.name].address for a in self.kernel.constants]:
             self._library[filler_name(self.kernel)](_pack(constants))
         self._library.autotune_emulation(order, int(checked))
+        self._library.autotune_emulation_limit(ctypes.c_double(limit_s))
         for one in self.calls:
             addresses = [buffers[name].address for name in one.args]
             self._library[packed_name(one.entry)](_pack(addresses))
@@ -88,12 +99,16 @@ def _pack(addresses: Sequence[int]) -> ctypes.Array[ctypes.c_void_p]:
 
 
 def run_emulated(
-    kernel: Kernel, arrays: Sequence[Array], orders: Sequence[int] = (0, 1, 2)
+    kernel: Kernel,
+    arrays: Sequence[Array],
+    orders: Sequence[int] = (0, 1, 2),
+    limit_s: float = LIMIT_S,
 ) -> None:
     """Compile a CUDA kernel for the CPU and run it on numpy arrays, writing outputs in place.
 
     It runs once for each order of threads (see `emulated`), and all results must agree: to the
     last bit, or nearly where there are atomic additions, which round in the order they come.
+    One that never ends is ended, see `EmulatedKernel.run`.
 
     Raises:
         CompileError: the C++ compiler refused the text.
@@ -102,10 +117,10 @@ def run_emulated(
     with temporary_folder("emulated") as folder:
         loaded = EmulatedKernel(compile_emulated(kernel, Path(folder, "kernel.so")), kernel)
         before = [np.array(array) for array in arrays]
-        loaded.run(arrays, orders[0])
+        loaded.run(arrays, orders[0], limit_s=limit_s)
         for order in orders[1:]:
             again = [np.array(array) for array in before]
-            loaded.run(again, order)
+            loaded.run(again, order, limit_s=limit_s)
             _check_outputs(kernel, arrays, again, order)
 
 

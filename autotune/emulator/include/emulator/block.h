@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "async.h"
-#include "deadlock.h"
+#include "watchdog.h"
 
 namespace emulator {
 
@@ -30,6 +30,7 @@ EMULATOR_OWN void thread_body() {
   settle();
   current->state = State::done;
   ++active->done;
+  exits = exits + 1;
   const int number = static_cast<int>(current - threads);
   lanes_present[number / 32] &= ~(1u << number % 32);
   leave_cluster(*current);
@@ -308,7 +309,7 @@ EMULATOR_OWN void launch(const Request& request, void (*enter)()) {
               static_cast<unsigned long>(most_dynamic_shared));
     else if (place_threads()) {
       if (make_stacks(all_threads) && make_copies())
-        run_grid();
+        run_watched(run_grid);
       else
         give_up("no memory for the stacks and the shared memory of a cluster");
     }

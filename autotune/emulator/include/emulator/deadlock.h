@@ -66,6 +66,8 @@ EMULATOR_OWN void describe_wait(const Thread& t, char* text, size_t size) {
     snprintf(text, size, "for the other blocks of its cluster in %s:%d", t.file, t.line);
   } else if (t.state == State::at_warp) {
     snprintf(text, size, "at %s(0x%08x) in line %d", t.what, t.mask, t.line);
+  } else if (t.state == State::ready && overdue) {
+    snprintf(text, size, "at {trace}");
   } else if (t.state == State::ready) {
     snprintf(text, size, "for what it reads at {site:%u}, which no thread that can go on changes", t.poll_site);
   } else {
@@ -83,12 +85,13 @@ EMULATOR_OWN void describe_wait(const Thread& t, char* text, size_t size) {
 // Writes which threads of a block these are, as warps where they are whole, and that they wait.
 EMULATOR_OWN int name_threads(int first, int last, char* text, size_t size) {
   const char* kind = "thread";
-  const bool gone = threads[first].state == State::done;
+  const State state = threads[first].state;
+  const char* const verb = state == State::done ? "" : state == State::ready && overdue ? "run" : "wait";
   first %= block_stride, last %= block_stride;
   if (first % 32 == 0 && (last % 32 == 31 || last == thread_count - 1))
     kind = "warp", first /= 32, last /= 32;
-  if (first == last) return snprintf(text, size, "%s %d %s", kind, first, gone ? "" : "waits ");
-  return snprintf(text, size, "%ss %d to %d %s", kind, first, last, gone ? "" : "wait ");
+  if (first == last) return snprintf(text, size, "%s %d %s%s", kind, first, verb, *verb ? "s " : "");
+  return snprintf(text, size, "%ss %d to %d %s%s", kind, first, last, verb, *verb ? " " : "");
 }
 
 // Writes what all threads of a block wait for.
@@ -110,15 +113,19 @@ EMULATOR_OWN size_t describe_block(const Block& block, char* text, size_t size) 
   return used;
 }
 
-// Reports what all threads wait for.
-EMULATOR_OWN void report_deadlock() {
-  char text[sizeof message - 100];
+// Writes what all threads wait for.
+EMULATOR_OWN void describe_cluster(char* text, size_t size) {
   size_t used = 0;
   text[0] = 0;
-  for (int i = 0; i < block_count && used + 1400 < sizeof text; ++i) {
-    used += static_cast<size_t>(snprintf(text + used, sizeof text - used, i ? "; " : ""));
-    used += describe_block(blocks[i], text + used, sizeof text - used);
+  for (int i = 0; i < block_count && used + 1400 < size; ++i) {
+    used += static_cast<size_t>(snprintf(text + used, size - used, i ? "; " : ""));
+    used += describe_block(blocks[i], text + used, size - used);
   }
+}
+
+EMULATOR_OWN void report_deadlock() {
+  char text[sizeof message - 100];
+  describe_cluster(text, sizeof text);
   give_up("deadlock in %s", text);
 }
 

@@ -19,12 +19,13 @@ EMULATOR_OWN bool copies_struct(const char* function) {
   return false;
 }
 
-// Writes `file:line` of the first place of a site that is the kernel's own, by binutils' addr2line.
-EMULATOR_OWN int write_line(char* text, size_t size, const Site& site) {
+// Writes `file:line` of the first of some places that is the kernel's own, by binutils' addr2line; or
+// of the first, if it is to be `any`.
+EMULATOR_OWN int write_line(char* text, size_t size, const uint32_t* pcs, int count, bool any) {
   char command[4400];
-  int used = snprintf(command, sizeof command, "addr2line -f -i -e '%s' 0x%x", library_path, site.pc - 1);
-  for (const uint32_t each : site.callers)
-    if (each) used += snprintf(command + used, sizeof command - static_cast<size_t>(used), " 0x%x", each - 1);
+  int used = snprintf(command, sizeof command, "addr2line -f -i -e '%s'", library_path);
+  for (int i = 0; i < count; ++i)
+    if (pcs[i]) used += snprintf(command + used, sizeof command - static_cast<size_t>(used), " 0x%x", pcs[i] - 1);
   snprintf(command + used, sizeof command - static_cast<size_t>(used), " 2>/dev/null");
   FILE* const tool = popen(command, "r");
   char function[1000], line[4200], first[160] = "";
@@ -33,16 +34,36 @@ EMULATOR_OWN int write_line(char* text, size_t size, const Site& site) {
     if (found) continue;
     line[strcspn(line, " \n")] = 0;
     const char* const name = strrchr(line, '/') ? strrchr(line, '/') + 1 : line;
-    if (*name == '?') continue;
-    found = !strstr(line, "/emulator/include/") && !copies_struct(function);
+    if (strstr(name, ":?") || strstr(name, ":0")) continue;  // no line is known
+    const bool is_own = !strncmp(name, "emulation:", 10) || strstr(line, "/emulator/include/");
+    found = !is_own && !copies_struct(function);
     if (found || !first[0]) snprintf(first, sizeof first, "%s", name);
   }
   if (tool) pclose(tool);
-  if (!first[0]) return snprintf(text, size, "address 0x%x", site.pc);
+  if (!found && !any) return *text = 0;
+  if (!first[0]) return snprintf(text, size, "address 0x%x", pcs[0]);
   return snprintf(text, size, "%s", first);
 }
 
-// The message with a source line in place of each {site:number}.
+EMULATOR_OWN int write_site(char* text, size_t size, const Site& site) {
+  const uint32_t pcs[] = {site.pc, site.callers[0], site.callers[1], site.callers[2]};
+  return write_line(text, size, pcs, 1 + most_callers, true);
+}
+
+// Writes the lines of threads that run on without an end.
+EMULATOR_OWN int write_traces(char* text, size_t size) {
+  int used = 0;
+  text[0] = 0;
+  for (int i = 0; i < trace_count; ++i) {
+    char line[200];
+    write_line(line, sizeof line, traces[i].pcs, traces[i].count, !used && i == trace_count - 1);
+    if (strstr(text, line) || static_cast<size_t>(used) + sizeof line > size) continue;
+    used += snprintf(text + used, size - static_cast<size_t>(used), "%s%s", used ? ", " : "", line);
+  }
+  return used;
+}
+
+// The message with source lines in place of each {site:number} and of {trace}.
 EMULATOR_OWN const char* message_with_lines() {
   static char text[sizeof message + 512];
   size_t used = 0;
@@ -51,8 +72,11 @@ EMULATOR_OWN const char* message_with_lines() {
     int length = 0;
     if (*at == '{' && sscanf(at, "{site:%u}%n", &site, &length) == 1 && length) {
       // Addresses are return addresses, which may belong to the next line already.
-      used += static_cast<size_t>(write_line(text + used, 200, sites[site % most_sites]));
+      used += static_cast<size_t>(write_site(text + used, 200, sites[site % most_sites]));
       at += length;
+    } else if (!strncmp(at, "{trace}", 7)) {
+      used += static_cast<size_t>(write_traces(text + used, sizeof text - used - 1));
+      at += 7;
     } else {
       text[used++] = *at++;
     }
@@ -60,6 +84,8 @@ EMULATOR_OWN const char* message_with_lines() {
   text[used] = 0;
   return text;
 }
+
+EMULATOR_STATE long long looks_at_clock;
 
 }  // namespace emulator
 
@@ -75,6 +101,9 @@ extern "C" EMULATOR_EXPORTED const char* autotune_fault() {
 extern "C" EMULATOR_EXPORTED void autotune_emulation(int order, int checked) {
   emulator::options = {order, checked};
 }
+
+// Sets after how many seconds of processor time without that a thread exits a launch is ended; 0 is never.
+extern "C" EMULATOR_EXPORTED void autotune_emulation_limit(double seconds) { emulator::limit_s = seconds; }
 
 static inline void __trap(int line = __builtin_LINE()) {
   emulator::fail("__trap in line %d: " EMULATOR_THREAD, line, EMULATOR_WHERE(emulator::current));
@@ -95,7 +124,8 @@ static inline void __threadfence() {
 }
 static inline void __threadfence_system() { __threadfence(); }
 static inline void __nanosleep(unsigned) {}
-static inline long long clock64() { return 0; }
+// Advances with each look, so that who waits until some time has passed goes on.
+static inline long long clock64() { return emulator::looks_at_clock += 32; }
 static inline size_t __cvta_generic_to_shared(const void* p) { return emulator::shared_address(p); }
 static inline void* __cvta_shared_to_generic(size_t address) {
   return emulator::generic_address(static_cast<uint32_t>(address));

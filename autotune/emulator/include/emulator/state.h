@@ -113,6 +113,16 @@ EMULATOR_STATE bool failed = false;
 EMULATOR_STATE char message[8192];
 EMULATOR_STATE uint64_t random_state = 1;
 
+// Where the threads are that run on without an end, at some moments: see watchdog.h.
+constexpr int most_frames = 20, most_traces = 8;
+struct Trace {
+  uint32_t pcs[most_frames];
+  int count;
+};
+EMULATOR_STATE Trace traces[most_traces];
+EMULATOR_STATE int trace_count;
+EMULATOR_STATE volatile bool overdue;
+
 constexpr int most_ranges = 64;
 EMULATOR_STATE Range ranges[most_ranges];
 EMULATOR_STATE int range_count = 0;
@@ -121,7 +131,7 @@ constexpr size_t most_dynamic_shared = 228 * 1024;
 alignas(1024) EMULATOR_STATE unsigned char dynamic_shared[most_dynamic_shared];
 EMULATOR_STATE thread_local char shared_anchor;  // makes sure the segment of shared objects exists
 EMULATOR_STATE uintptr_t static_begin, static_end, dynamic_begin, dynamic_end;
-EMULATOR_STATE uintptr_t library_begin, library_end, library_base;
+EMULATOR_STATE uintptr_t library_begin, library_end, library_base, code_begin, code_end;
 EMULATOR_STATE char library_path[4096];
 
 // Both are what an uninitialised read returns: a NaN as floats, -1 as ints.
@@ -166,18 +176,20 @@ EMULATOR_OWN void give_up(const char* format, ...) {
 
 EMULATOR_OWN int visit_library(dl_phdr_info* info, size_t, void*) {
   uintptr_t own = reinterpret_cast<uintptr_t>(&visit_library);
-  uintptr_t low = ~uintptr_t{0}, high = 0, shared = 0;
+  uintptr_t low = ~uintptr_t{0}, high = 0, shared = 0, text_begin = 0, text_end = 0;
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const auto& segment = info->dlpi_phdr[i];
     if (segment.p_type == PT_LOAD) {
       uintptr_t begin = info->dlpi_addr + segment.p_vaddr, end = begin + segment.p_memsz;
       if (begin < low) low = begin;
       if (end > high) high = end;
+      if (segment.p_flags & PF_X) text_begin = begin, text_end = end;
     }
     if (segment.p_type == PT_TLS) shared = segment.p_memsz;
   }
   if (own < low || own >= high) return 0;
   library_begin = low, library_end = high, library_base = info->dlpi_addr;
+  code_begin = text_begin, code_end = text_end;
   static_begin = reinterpret_cast<uintptr_t>(info->dlpi_tls_data);
   static_end = static_begin + shared;
   snprintf(library_path, sizeof library_path, "%s", info->dlpi_name);

@@ -1,0 +1,145 @@
+// Ends a launch whose threads run on without an end: a host thread watches the one that runs it.
+//
+// No check tells a loop that never ends from one that takes long, whatever it reads and writes. But
+// each thread of a kernel that ends exits, so none exits for a long time only where there is no end,
+// or where the limit is too low. The time is that of the processor: a busy host raises no alarm.
+#pragma once
+
+#include <pthread.h>
+#include <time.h>
+
+#include "deadlock.h"
+
+// A name that kernels may use, as nvcc does not declare it.
+#define signal emulator_unused_signal
+#include <signal.h>
+#undef signal
+#include <ucontext.h>
+
+namespace emulator {
+
+// Seconds that threads may take until the next one of them exits.
+EMULATOR_STATE double limit_s = 60;
+EMULATOR_STATE volatile uint64_t exits;  // of threads of any launch
+
+struct Watchdog {
+  pthread_t watcher, watched;
+  clockid_t clock;
+  pthread_mutex_t mutex;
+  pthread_cond_t end;
+  bool ended;
+};
+
+[[noreturn]] EMULATOR_OWN void stop_endless() {
+  char text[sizeof message - 400];
+  describe_cluster(text, sizeof text);
+  fail("no thread has exited in %g s of processor time; if it ends at all, raise limit_s: %s", limit_s,
+       text);
+}
+
+// Notes where the current thread is: return addresses are what its stack has of the library.
+EMULATOR_OWN void note_trace(uintptr_t pc, uintptr_t stack_pointer) {
+  Trace& trace = traces[trace_count++];
+  int count = 0;
+  trace.pcs[count++] = static_cast<uint32_t>(pc + 1 - library_base);
+  const uintptr_t end = reinterpret_cast<uintptr_t>(stacks) + (current->stack + 1) * stack_bytes;
+  for (uintptr_t at = stack_pointer & ~uintptr_t{7}; at < end && count < most_frames; at += 8) {
+    const uintptr_t value = *reinterpret_cast<uintptr_t*>(at);
+    if (value - code_begin < code_end - code_begin)
+      trace.pcs[count++] = static_cast<uint32_t>(value - library_base);
+  }
+  trace.count = count;
+}
+
+// Runs in the launching host thread, on the stack of whatever it was doing. Where that was a thread of
+// the kernel, not a function of the host's libraries, it is noted, and after some such notes is stopped:
+// it goes on in `stop_endless`.
+EMULATOR_OWN void interrupt(int, siginfo_t*, void* context) {
+  auto& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  auto& pc = machine.gregs[REG_RIP];
+  auto& stack_pointer = machine.gregs[REG_RSP];
+  constexpr uintptr_t below = 8;  // as after a call
+#else
+  auto& pc = machine.pc;
+  auto& stack_pointer = machine.sp;
+  constexpr uintptr_t below = 0;
+#endif
+  const uintptr_t here = static_cast<uintptr_t>(pc), top = static_cast<uintptr_t>(stack_pointer);
+  if (overdue || !current || !is_local(top) || here - code_begin >= code_end - code_begin) return;
+  note_trace(here, top);
+  if (trace_count < most_traces) return;
+  overdue = true;  // another signal may come before the launch has ended
+  stack_pointer = static_cast<decltype(+stack_pointer)>((top - 256 & ~uintptr_t{15}) - below);
+  pc = static_cast<decltype(+pc)>(reinterpret_cast<uintptr_t>(&stop_endless));
+}
+
+// Waits for the end of the launch; returns whether it came.
+EMULATOR_OWN bool ends_within(Watchdog& own, long nanoseconds) {
+  timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_nsec += nanoseconds;
+  if (until.tv_nsec >= 1000000000) until.tv_nsec -= 1000000000, ++until.tv_sec;
+  pthread_mutex_lock(&own.mutex);
+  while (!own.ended && !pthread_cond_timedwait(&own.end, &own.mutex, &until)) {
+  }
+  const bool ended = own.ended;
+  pthread_mutex_unlock(&own.mutex);
+  return ended;
+}
+
+EMULATOR_OWN double processor_s(clockid_t clock) {
+  timespec now;
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+EMULATOR_OWN void* watch(void* given) {
+  Watchdog& own = *static_cast<Watchdog*>(given);
+  uint64_t seen = exits;
+  double since = processor_s(own.clock);
+  while (processor_s(own.clock) - since < limit_s) {
+    if (ends_within(own, 50000000)) return nullptr;
+    if (seen != exits) seen = exits, since = processor_s(own.clock);
+  }
+  // A signal that does nothing by default, and is another's again as soon as the launch has ended.
+  struct sigaction action = {}, before;
+  action.sa_sigaction = interrupt;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  sigaction(SIGURG, &action, &before);
+  do pthread_kill(own.watched, SIGURG);
+  while (!ends_within(own, 3000000));
+  sigaction(SIGURG, &before, nullptr);
+  return nullptr;
+}
+
+// Runs a function that ends when the watchdog has it end; without one where no thread can be had.
+EMULATOR_OWN void run_watched(bool (*run)()) {
+  Watchdog own = {};
+  own.watched = pthread_self();
+  overdue = false, trace_count = 0;
+  pthread_mutex_init(&own.mutex, nullptr);
+  pthread_condattr_t monotonic;
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init(&own.end, &monotonic);
+  sigset_t all, before;  // the process's signals are for its own threads
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const bool watched = limit_s > 0 && !pthread_getcpuclockid(own.watched, &own.clock) &&
+                       !pthread_create(&own.watcher, nullptr, watch, &own);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  run();
+  if (watched) {
+    pthread_mutex_lock(&own.mutex);
+    own.ended = true;
+    pthread_cond_signal(&own.end);
+    pthread_mutex_unlock(&own.mutex);
+    pthread_join(own.watcher, nullptr);
+  }
+  pthread_cond_destroy(&own.end);
+  pthread_condattr_destroy(&monotonic);
+  pthread_mutex_destroy(&own.mutex);
+}
+
+}  // namespace emulator
