@@ -149,6 +149,11 @@ class Target:
         return str(self.attrs.get("mcpu", ""))
 
     @property
+    def libs(self) -> tuple[str, ...]:
+        """The libraries of the ``-libs`` option, of which none is called."""
+        return tuple(filter(None, str(self.attrs.get("libs", "")).split(",")))
+
+    @property
     def device_name(self) -> str:
         """The ``-device`` option, or an empty string."""
         return str(self.attrs.get("device", ""))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from autotune.tvm.names import GONE, explain_modules, resolver
+from autotune.tvm.names import GONE, OTHERS, explain_modules, resolver
 from autotune.utils.names import explain_imports, load
 from autotune.version import __version__
 
@@ -121,6 +121,7 @@ __all__ = [
 
 _other = resolver(__name__)
 explain_imports(GONE)
+explain_imports(OTHERS, below=True)
 explain_modules()
 
 

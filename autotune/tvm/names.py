@@ -15,6 +15,11 @@ from types import ModuleType
 
 from autotune.utils.names import missing
 
+
+def _advice_with(name: str) -> str:
+    return GONE[f"autotune.tvm.{name}"]
+
+
 # What to use -> the names, and the modules with all below them, that are gone.
 _GONE = {
     "networks are those of relay.testing and relay.nn; or autotune.create(name, args, target)": """
@@ -46,7 +51,8 @@ _GONE = {
     "tvmc.load, tune, compile and run do all that there is": """
         driver.tvmc.arguments driver.tvmc.common driver.tvmc.micro driver.tvmc.registry
         driver.tvmc.shape_parser""",
-    "there is no tracker; LocalRunner(devices=[0, 1]) uses several devices of this host": """
+    "there is no tracker; LocalRunner(devices=[0, 1]) uses several devices of this host, "
+    "rpc.LocalSession() stands for it, and a fleet uses other hosts (docs/fleet.md)": """
         auto_scheduler.utils.check_remote auto_scheduler.utils.request_remote
         autotvm.measure.default_module_loader autotvm.measure.measure_methods.check_remote
         autotvm.measure.measure_methods.default_module_loader
@@ -72,6 +78,8 @@ _GONE = {
         tir.Schedule tir.function tir.ir_builder tir.schedule tir.stmt_functor tir.transform""",
     "functions on numbers are those of te, such as te.exp; a kernel with others, in CUDA C++ or "
     "C, is an autotune.SourceKernel": """
+        te.trace tir.call_llvm_intrin tir.call_llvm_pure_intrin tir.clz tir.ldexp tir.nextafter
+        tir.reinterpret
         intrin ir.register_intrin_lowering ir.register_op_attr target.intrin
         target.register_intrin_rule""",
     "write such a kernel in CUDA C++ or C, and tune it as an autotune.SourceKernel": """
@@ -137,6 +145,21 @@ _GONE = {
 GONE = {
     f"autotune.tvm.{name}": advice for advice, names in _GONE.items() for name in names.split()
 }
+# What is said of all other names that are not in a module.
+_LISTED = "docs/migrating.md lists what is missing, and what to use"
+OTHERS = {
+    "autotune.tvm": f"autotune has nothing of this name; {_LISTED}",
+    "autotune.tvm.auto_scheduler": f"the search has no such part; {_LISTED}",
+    "autotune.tvm.autotvm": f"tuners, tasks and records have no such part; {_LISTED}",
+    "autotune.tvm.contrib": _advice_with("contrib.cblas"),
+    "autotune.tvm.relay": _advice_with("relay.Call"),
+    "autotune.tvm.relay.testing": _advice_with("relay.testing.check_grad"),
+    "autotune.tvm.target": _advice_with("target.rocm"),
+    "autotune.tvm.te": _advice_with("te.extern"),
+    "autotune.tvm.testing": "decorators and fixtures of pytest do the rest",
+    "autotune.tvm.tir": _advice_with("tir.For"),
+    "autotune.tvm.topi": _advice_with("topi.searchsorted"),
+}
 
 
 def resolver(module: str) -> Callable[[str], object]:
@@ -150,7 +173,7 @@ def resolver(module: str) -> Callable[[str], object]:
         # Of modules that are gone the finder of all imports knows too, to explain them.
         places = getattr(sys.modules[module], "__path__", [])
         if name.startswith("_") or full in GONE or PathFinder.find_spec(full, places) is None:
-            raise missing(module, name, GONE)
+            raise missing(module, name, GONE, OTHERS)
         return import_module(full)
 
     return find

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import InspectLoader, Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
 from importlib.util import find_spec, spec_from_loader
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -20,12 +20,8 @@ from autotune.utils.names import Absent, explain_imports, explain_late
 _FOLDER = str(Path(__file__).parent / "served")
 # What is served, and where it is. Until 0.7 TVM's `topi` was a package of its own.
 _SERVED = {"tvm": "autotune.tvm", "topi": "autotune.tvm.topi"}
-# Packages beside TVM that its scripts import, and all names of TVM that are not known here.
+# Packages beside TVM that its scripts import.
 _GONE = {
-    "autotune.tvm": (
-        "autotune has nothing of this name; docs/migrating.md lists what is missing, and what "
-        "to use"
-    ),
     "nnvm": "networks are those of relay.testing and relay.nn, which took its place",
     "vta": "the targets are CUDA and the CPU",
 }
@@ -36,6 +32,7 @@ def serve_tvm() -> None:
 
     It comes before a TVM that may be installed.
     """
+    _find_by_asking()
     sys.path.insert(0, _FOLDER)
     inherited = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (_FOLDER, inherited)))
@@ -50,10 +47,15 @@ def alias_tvm() -> None:
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
     sys.meta_path.insert(0, _Finder())
+    _find_by_asking()
     for name, home in _SERVED.items():
         sys.modules[name] = import_module(home)
     explain_imports(_GONE)
     explain_late()  # many scripts import more than they use
+
+
+def _find_by_asking() -> None:
+    sys.path_importer_cache[_FOLDER] = _FolderFinder(_FOLDER, (SourceFileLoader, SOURCE_SUFFIXES))
 
 
 def stand_in(package: str) -> None:
@@ -67,6 +69,16 @@ def stand_in(package: str) -> None:
     if import_is_guarded():
         raise ModuleNotFoundError(advice, name=package)
     sys.modules[package] = Absent(package, advice)
+
+
+class _FolderFinder(FileFinder):
+    """Finds what stands in for a package where it is imported, not where it is asked for."""
+
+    def find_spec(self, fullname: str, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Return how to load one of the modules of the folder."""
+        if fullname in _GONE and module_is_asked_for():
+            return None
+        return super().find_spec(fullname, target)
 
 
 class _Finder(MetaPathFinder):

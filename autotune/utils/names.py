@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
@@ -60,12 +60,30 @@ def lent(
     return lazy(module, {name: f"{wing}:{name}" for name in names.split()} | dict(homes or {}))
 
 
-def missing(module: str, name: str, gone: Mapping[str, str]) -> AttributeError:
-    """Return the error for a name that a module does not have."""
+def missing(
+    module: str, name: str, gone: Mapping[str, str], below: Mapping[str, str] | None = None
+) -> AttributeError:
+    """Return the error for a name that a module does not have.
+
+    Args:
+        module: full name of the module.
+        name: what was asked of it.
+        gone: full name -> what to use instead.
+        below: full name of a module -> what to use instead of any other name in it.
+    """
     full = f"{module}.{name}"
     if full in gone:
         return AttributeError(_advice(full, gone))
-    return AttributeError(f"module {module!r} has no attribute {name!r}{_slip(full)}")
+    said = _slip(full)
+    if below and not said and not name.startswith("_"):
+        said = next((f": {below[each]}" for each in _parents(full) if each in below), "")
+    return AttributeError(f"module {module!r} has no attribute {name!r}{said}")
+
+
+def _parents(full: str) -> Iterator[str]:
+    """Yield the modules around a name, the nearest first."""
+    while full := full.rpartition(".")[0]:
+        yield full
 
 
 def _slip(full: str) -> str:
@@ -156,14 +174,16 @@ class Explainer:
 
     Args:
         gone: full name of a module -> what to use instead.
+        below: whether this is said of all names in such a module, not of itself.
 
     Attributes:
         late: whether the import succeeds, and the first use of what was imported raises; but for
             one in a ``try``, which fails so that a script takes its other way.
     """
 
-    def __init__(self, gone: Mapping[str, str]) -> None:
+    def __init__(self, gone: Mapping[str, str], below: bool = False) -> None:
         self._gone = gone
+        self._below = below
         self.late = False
 
     def find_spec(
@@ -182,14 +202,14 @@ class Explainer:
 
     def _advice_of(self, fullname: str) -> str | None:
         """Return the text for a name, or for a name below a removed module."""
-        if fullname in self._gone:
+        if fullname in self._gone and not self._below:
             return _advice(fullname, self._gone)
-        parent = fullname.rpartition(".")[0]
-        while self.late and parent:
-            if parent in self._gone:
-                return f"{fullname} is not here: {self._gone[parent]}{_slip(fullname)}"
-            parent = parent.rpartition(".")[0]
-        return None
+        if not (self.late or self._below):
+            return None
+        parent = next((each for each in _parents(fullname) if each in self._gone), None)
+        if parent is None:
+            return None
+        return f"{fullname} is not here: {self._gone[parent]}{_slip(fullname)}"
 
 
 def explain_late() -> None:
@@ -199,6 +219,6 @@ def explain_late() -> None:
             finder.late = True
 
 
-def explain_imports(gone: Mapping[str, str]) -> None:
-    """Let imports of removed modules name their replacements, in this process."""
-    sys.meta_path.append(Explainer(gone))
+def explain_imports(gone: Mapping[str, str], below: bool = False) -> None:
+    """Let imports of removed modules name their replacements, in this process; see `Explainer`."""
+    sys.meta_path.append(Explainer(gone, below))

@@ -12,9 +12,15 @@ from pathlib import Path
 from autotune.errors import CompileError
 from autotune.utils.check import Check
 
-__all__ = ["create_shared"]
+__all__ = ["create_shared", "get_cc"]
 
 _EXPECTED = "the path of an object file, or a list of them"
+
+
+def get_cc() -> str | None:
+    """Return the path of the compiler of C: that of ``CXX`` or ``CC``, or ``cc``; None without."""
+    named = (os.environ.get(name) for name in ("CXX", "CC"))
+    return next(filter(None, map(shutil.which, filter(None, (*named, "cc", "gcc")))), None)
 
 
 def create_shared(

@@ -8,8 +8,13 @@ from autotune.tvm.ir.structural import assert_structural_equal, structural_equal
 from autotune.tvm.relay.function import IRModule
 from autotune.tvm.relay.json_form import load_json, save_json
 
+# What TVM's own types of lists and dicts are here.
+Array, Map = tuple, dict
+
 __all__ = [
+    "Array",
     "IRModule",
+    "Map",
     "PrimExpr",
     "Range",
     "TensorType",

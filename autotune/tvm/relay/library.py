@@ -11,7 +11,6 @@ from autotune.errors import GraphError
 from autotune.graph.passes import OWN, OWN_LAYERS, RELAY_TEMPLATES
 from autotune.lowering.pass_context import PassContext
 from autotune.network import ApplyHistoryBest, CompiledNetwork, NetworkInstance, compile_network
-from autotune.network.choice import by_dispatch
 from autotune.network.export import export_network
 from autotune.network.search_tasks import pipeline_for
 from autotune.runtime.arrays.array import NDArray, array
@@ -19,6 +18,7 @@ from autotune.runtime.device_module import DeviceModule
 from autotune.target import Target
 from autotune.task import DispatchContext, FallbackContext
 from autotune.tvm.relay.function import Function, IRModule, graph_of
+from autotune.tvm.relay.unused_records import RecordedChoices
 from autotune.utils.check import Check
 from autotune.utils.names import Elsewhere
 
@@ -163,8 +163,9 @@ def build(
     else:
         dispatch = DispatchContext.current
         own = OWN if isinstance(dispatch, FallbackContext) else OWN_LAYERS
-        choose = by_dispatch(dispatch)
-        network = compile_network(graph, chosen, own, context.opt_level, choose=choose)
+        recorded = RecordedChoices(dispatch)
+        network = compile_network(graph, chosen, own, context.opt_level, choose=recorded.choose)
+        recorded.warn(chosen)
     return GraphExecutorFactoryModule(network, ir_mod, mod_name)
 
 

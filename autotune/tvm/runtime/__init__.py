@@ -6,4 +6,15 @@ from autotune.runtime import __all__ as _ours
 from autotune.tvm.runtime.data_type import DataType
 from autotune.tvm.runtime.module import enabled, load_module
 
-__all__ = [*_ours, "DataType", "enabled", "load_module", "load_param_dict", "save_param_dict"]
+# What TVM's own types of texts and lists are here.
+String = str
+
+__all__ = [
+    *_ours,
+    "DataType",
+    "String",
+    "enabled",
+    "load_module",
+    "load_param_dict",
+    "save_param_dict",
+]

@@ -5,8 +5,10 @@ The decorators mark tests for pytest, which has to be installed for them.
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,6 +81,34 @@ def uses_gpu(function: object = None) -> Any:
         return pytest.mark.gpu(test)
 
     return mark if function is None else mark(function)
+
+
+def main() -> None:
+    """Run the tests of the script by pytest, and end with its exit status."""
+    import pytest
+
+    script = inspect.getfile(sys._getframe(1))
+    raise SystemExit(pytest.main([script, *sys.argv[1:]]))
+
+
+def fixture(function: Any = None, *, cache_return_value: bool = False) -> Any:
+    """Make a function a fixture of pytest.
+
+    Args:
+        function: the function; without it a decorator is returned.
+        cache_return_value: whether it is called once for all tests of the module.
+    """
+    import pytest
+
+    scope: Any = "module" if cache_return_value else "function"
+    return pytest.fixture(function, scope=scope)
+
+
+def parameter(*values: object, ids: Sequence[str] | None = None) -> Any:
+    """Return a fixture that has each of these values, for an attribute or a global name."""
+    import pytest
+
+    return pytest.fixture(params=values, ids=ids)(lambda request: request.param)
 
 
 def parametrize_targets(*args: Any) -> Any:

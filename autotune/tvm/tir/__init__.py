@@ -90,6 +90,17 @@ from autotune.te import (
     truncmod,
 )
 from autotune.tvm.ir.ranges import Range
+from autotune.tvm.tir.arithmetic import (
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    bitwise_xor,
+    fma,
+    infinity,
+    likely,
+    shift_left,
+    shift_right,
+)
 from autotune.tvm.tir.calls import call_extern, call_intrin, call_pure_extern, call_pure_intrin
 
 
@@ -141,6 +152,10 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
     "call_extern",
     "call_intrin",
     "call_pure_extern",
@@ -160,14 +175,17 @@ __all__ = [
     "floor",
     "floordiv",
     "floormod",
+    "fma",
     "fmod",
     "hypot",
     "if_then_else",
     "indexdiv",
     "indexmod",
+    "infinity",
     "isfinite",
     "isinf",
     "isnan",
+    "likely",
     "log",
     "log1p",
     "log2",
@@ -182,6 +200,8 @@ __all__ = [
     "power",
     "round",
     "rsqrt",
+    "shift_left",
+    "shift_right",
     "sigmoid",
     "sin",
     "sinh",

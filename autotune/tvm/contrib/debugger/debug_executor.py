@@ -67,6 +67,21 @@ class GraphModuleDebug(GraphModule):
             found = NetworkReport(tuple(steps), found.seconds)
         return str(found)
 
+    def profile(self, collectors: object = None, **input_dict: object) -> NetworkReport:
+        """Run, and return the times of the kernels, which print as a table.
+
+        Args:
+            collectors: none; there are no others than of time.
+            input_dict: inputs.
+
+        Raises:
+            GraphError: collectors were given.
+        """
+        if collectors:
+            Check(GraphError, "profile").refuse("collectors", "None: times alone", collectors)
+        super().run(**input_dict)
+        return report(self.module, floors=False)
+
     def run_individual(
         self,
         number: int,

@@ -1,9 +1,10 @@
 """TVM's `topi.testing`: operators in numpy, and schedules for a target."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from autotune.errors import GraphError
 from autotune.target import Target
 from autotune.te.schedule import Schedule
 from autotune.topi.testing import *
@@ -18,7 +19,29 @@ _SCHEDULED = (
     "injective", "lrn", "pool", "reduce", "softmax",
 )  # fmt: skip
 
-__all__ = [*_ours, *_references, *(f"get_{name}_schedule" for name in _SCHEDULED)]
+Implementation = TypeVar("Implementation")
+
+__all__ = [*_ours, *_references, "dispatch", *(f"get_{name}_schedule" for name in _SCHEDULED)]
+
+
+def dispatch(
+    target: str | Target, dispatch_map: Mapping[str | tuple[str, ...], Implementation]
+) -> Implementation:
+    """Return what a test has for a target: by one of its keys, or by "generic".
+
+    Raises:
+        GraphError: it has nothing for it.
+    """
+    chosen = Target(target)
+    wanted = [str(chosen.kind), *chosen.keys, "generic"]
+    for key in wanted:
+        for names, value in dispatch_map.items():
+            if key in ((names,) if isinstance(names, str) else names):
+                return value
+    raise GraphError(
+        f"dispatch: expected an entry for one of {', '.join(dict.fromkeys(wanted))}, got "
+        f"{', '.join(map(str, dispatch_map))}"
+    )
 
 
 def _schedule_for(name: str, target: str | Target) -> Callable[..., Schedule]:
