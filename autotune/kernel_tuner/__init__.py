@@ -19,14 +19,18 @@ __all__ = ["run_kernel", "tune_kernel"]
 _GONE = {
     "energy and power are measured by observers.nvml.NVMLObserver; registers and shared memory "
     "are in each result": """
-        energy nvml observers.pmt observers.powersensor observers.tegra observers.ncu
+        energy observers.pmt observers.powersensor observers.tegra observers.ncu
         observers.BenchmarkObserver""",
     "write the arrays as functions of a knob, in a template": "accuracy.Tunable",
     "build the kernel with autotune.build": "core",
-    "autotune lock and apply_history_best(log) keep the best per device": "integration",
+    "restrictions of tune_kernel are counted and sampled without a list of all configurations; "
+    "task.config_space of a template has len and get": "searchspace",
 }
 # Modules that scripts use without importing them.
-_MODULES = ("accuracy", "file_utils", "kernelbuilder", "observers", "strategies", "util")
+_MODULES = (
+    "accuracy", "file_utils", "integration", "kernelbuilder", "nvml", "observers", "strategies",
+    "util",
+)  # fmt: skip
 GONE = {f"autotune.kernel_tuner.{n}": why for why, names in _GONE.items() for n in names.split()}
 explain_imports(GONE)
 

@@ -18,9 +18,10 @@ from autotune.kernel.source import SourceKernel
 from autotune.kernel_tuner.cache import Cache, cache_path
 from autotune.kernel_tuner.checking import Checker, Verify, outputs_of
 from autotune.kernel_tuner.choice import Choice
+from autotune.kernel_tuner.defines import checked_defines
 from autotune.kernel_tuner.kernels import Problem, check_arguments, code_of, language_of
 from autotune.kernel_tuner.launch import Divisor, LaunchRule, Params
-from autotune.kernel_tuner.measured import Measured
+from autotune.kernel_tuner.measured import Measured, device_name
 from autotune.kernel_tuner.objective import wanted_of
 from autotune.kernel_tuner.observers.nvml import check_parameters, observers_of
 from autotune.kernel_tuner.observers.observer import BenchmarkObserver, OutputObserver, observed
@@ -70,7 +71,7 @@ def tune_kernel(
     texmem_args: object = None,
     compiler: object = None,
     compiler_options: Sequence[str] | None = None,
-    defines: object = None,
+    defines: Mapping[str, object] | None = None,
     log: object = None,
     iterations: int = 7,
     block_size_names: Sequence[str] | None = None,
@@ -112,8 +113,9 @@ def tune_kernel(
         observers: `NVMLObserver`, for energy and power, and each a `BenchmarkObserver`.
         objective, objective_higher_is_better: what is best: "time", an observable or a metric.
         seed: of the strategy.
+        defines: what is defined in place of all parameters: texts with parameters, or functions.
         verbose, platform, compiler, log, parallel: accepted for scripts.
-        texmem_args, defines, objectives: not supported.
+        texmem_args, objectives: not supported.
 
     Returns:
         The results of configurations that ran, each a dict of its parameters, ``time`` and
@@ -124,14 +126,14 @@ def tune_kernel(
         TunerError: an argument is of no use here; the message says what to do.
     """
     del platform, compiler, log, parallel
-    _refuse(texmem_args=texmem_args, defines=defines, objectives=objectives)
+    _refuse(texmem_args=texmem_args, objectives=objectives)
     named = check_metrics(metrics)
     values = {str(name): list(each) for name, each in dict(tune_params).items()}
     check_parameters(list(values))
     divisors = (grid_div_x, grid_div_y, grid_div_z)
     rule = _rule(problem_size, divisors, block_size_names, smem_args)
     problem = _problem(
-        kernel_name, kernel_source, arguments, rule, cmem_args, compiler_options, lang
+        kernel_name, kernel_source, arguments, rule, cmem_args, compiler_options, lang, defines
     )
     seen, own = observers_of(observers, _target(problem))
     wanted = wanted_of(objective, objective_higher_is_better, named, seen)
@@ -159,7 +161,7 @@ def tune_kernel(
     good = [each for each in results if not isinstance(each["time"], ErrorConfig)]
     failed = [each for each in results if isinstance(each["time"], ErrorConfig)]
     about = {"best_config": best, "failed": failed, "target": str(run.target)}
-    return good, about
+    return good, {**about, "device_name": device_name(run.target, device)}
 
 
 def run_kernel(
@@ -179,18 +181,18 @@ def run_kernel(
     texmem_args: object = None,
     compiler: object = None,
     compiler_options: Sequence[str] | None = None,
-    defines: object = None,
+    defines: Mapping[str, object] | None = None,
     block_size_names: Sequence[str] | None = None,
     quiet: bool = False,
     log: object = None,
 ) -> list[Array]:
     """Run a kernel once, and return its arguments as they are then; those given do not change."""
     del device, platform, compiler, quiet, log
-    _refuse(texmem_args=texmem_args, defines=defines)
+    _refuse(texmem_args=texmem_args)
     divisors = (grid_div_x, grid_div_y, grid_div_z)
     problem, target = problem_of(
         kernel_name, kernel_source, problem_size, arguments, divisors, block_size_names,
-        smem_args, cmem_args, compiler_options, lang,
+        smem_args, cmem_args, compiler_options, lang, defines,
     )  # fmt: skip
     found = outputs_of(problem.kernel(params), target, problem.values(params))
     return found[: len(arguments)]
@@ -207,16 +209,16 @@ def problem_of(
     constants: Mapping[str, Array] | None = None,
     flags: Sequence[str] | None = None,
     lang: str | None = None,
+    defines: Mapping[str, object] | None = None,
 ) -> tuple[Problem, Target]:
     """Return the kernel of these arguments of `run_kernel`, and what it is to be built for."""
     rule = _rule(size, divisors, blocks, shared)
-    problem = _problem(name, source, arguments, rule, constants, flags, lang)
+    problem = _problem(name, source, arguments, rule, constants, flags, lang, defines)
     return problem, _target(problem)
 
 
 _INSTEAD = {
     "texmem_args": "pass the array as const, which is read through the same cache",
-    "defines": "all parameters are defined",
     "objectives": "choose one objective, and compare the metrics of the results; of a log, "
     "autotune.record.pareto_front gives the best in time and energy",
 }
@@ -235,8 +237,7 @@ def _rule(
     smem_args: Mapping[str, object] | None,
 ) -> LaunchRule:
     shared: Any = (smem_args or {}).get("size", 0)
-    rule = LaunchRule(problem_size, divisors, tuple(names or ()), _term(shared))
-    return rule
+    return LaunchRule(problem_size, divisors, tuple(names or ()), _term(shared))
 
 
 def _term(value: Any) -> Any:
@@ -252,12 +253,13 @@ def _problem(
     constants: Mapping[str, Array] | None,
     flags: Sequence[str] | None,
     lang: str | None,
+    defines: Mapping[str, object] | None,
 ) -> Problem:
     code = code_of(source)
     held = {n: np.ascontiguousarray(each) for n, each in (constants or {}).items()}
     return Problem(
         name, code, rule, check_arguments(arguments), held, list(flags or ()),
-        language_of(lang, code),
+        language_of(lang, code), checked_defines(defines),
     )  # fmt: skip
 
 

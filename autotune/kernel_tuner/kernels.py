@@ -16,6 +16,7 @@ from autotune.errors import AutotuneError, KernelError
 from autotune.kernel.kernel import Argument
 from autotune.kernel.prototype import prototype
 from autotune.kernel.source import SourceKernel, arg, constant
+from autotune.kernel_tuner.defines import macros_of, without_linkage
 from autotune.kernel_tuner.launch import LaunchRule, Params
 from autotune.kernel_tuner.tunable import TunablePrecision
 from autotune.target import Language
@@ -43,6 +44,7 @@ class Problem:
         constants: arrays in constant memory, by the names of their variables.
         flags: of the compiler.
         language: what the kernel is written in.
+        defines: what is defined; None for all parameters and the grid.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Problem:
     constants: Mapping[str, Array] = field(default_factory=dict)
     flags: Sequence[str] = ()
     language: Language = "cuda"
+    defines: Mapping[str, object] | None = None
 
     def values(self, params: Params | None = None) -> list[Array]:
         """Return the values of all arguments, in the order of the kernel.
@@ -87,11 +90,14 @@ class Problem:
         args = [_argument(i, each, roles[i]) for i, each in enumerate(given)]
         args += [constant(n, np.shape(a), a.dtype.name) for n, a in self.constants.items()]
         on_gpu = of_language(self.language).on_gpu
+        macros = {**_plain(params), **(sizes if on_gpu else {})}
+        if self.defines is not None:
+            macros = macros_of(self.defines, _plain(params))
         return SourceKernel(
             entry,
-            source=f"\n{source}",
+            source=f"\n{source if on_gpu else without_linkage(source)}",
             args=args,
-            defines={"kernel_tuner": 1, **_plain(params), **(sizes if on_gpu else {})},
+            defines={"kernel_tuner": 1, **macros},
             grid=grid if on_gpu else 1,
             block=block if on_gpu else 1,
             shared_bytes=self.rule.shared_bytes(params),

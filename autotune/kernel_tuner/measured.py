@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from autotune.kernel_tuner.observers.nvml import NVMLObserver
 from autotune.kernel_tuner.results import Result, result_of
 from autotune.measure import LocalRunner, TimingPolicy
 from autotune.measure.types import MeasureInput, MeasureResult
+from autotune.target import Target, device_class
 
 # Seconds a run may take.
 _TIMEOUT_S = 60.0
@@ -60,3 +62,8 @@ class Measured:
             timing=timing,
             energy=bool(energy),
         )
+
+
+def device_name(target: Target, index: int) -> str:
+    """Return the name of a device; of a CPU that of its kind."""
+    return device_class(target, index) or platform.machine()

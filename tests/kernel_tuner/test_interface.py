@@ -304,6 +304,9 @@ def test_names_that_are_not_here_say_what_to_do():
         get_nvml_pwr_limits(0, n=5)
     with pytest.raises(AttributeError, match="build the kernel with"):
         kernel_tuner.core  # noqa: B018
+    with pytest.raises(ImportError, match="without a list of all configurations"):
+        exec("from autotune.kernel_tuner.searchspace import Searchspace")
+    assert kernel_tuner.nvml.NVMLObserver is NVMLObserver
 
 
 def test_results_are_shown_and_compared():

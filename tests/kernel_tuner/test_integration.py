@@ -1,0 +1,74 @@
+"""Kernel Tuner's files of the best results of several devices, and headers of them."""
+
+import json
+
+import pytest
+
+from autotune.errors import TunerError
+from autotune.kernel_tuner.integration import (
+    create_device_targets,
+    get_objective_defaults,
+    store_results,
+)
+
+PARAMS = {"x": [1, 2, 4]}
+ROWS = [
+    {"x": 1, "time": 1.0},
+    {"x": 2, "time": 1.01},
+    {"x": 4, "time": 2.0},
+    {"x": 8, "time": "-"},
+]
+
+
+def store(path, device, rows=ROWS, **options):
+    env = {"device_name": device}
+    store_results(path, "add", "text", PARAMS, (64, 2), rows, env, **options)
+    return json.loads(path.read_text())["data"]
+
+
+def test_what_is_near_the_best_is_kept_for_each_device(tmp_path):
+    path = tmp_path / "best.json"
+    assert [each["x"] for each in store(path, "NVIDIA A100 (sm_80)")] == [1, 2]
+    both = store(path, "cpu", [{"x": 4, "time": 5.0}])
+    assert [each["device_name"] for each in both] == ["NVIDIA A100 (sm_80)"] * 2 + ["cpu"]
+    assert both[0]["problem_size"] == "64x2"
+    again = store(path, "cpu", [{"x": 2, "time": 3.0}])
+    assert [each["x"] for each in again if each["device_name"] == "cpu"] == [2]
+
+
+def test_a_header_defines_the_best_of_each_device_and_of_all(tmp_path):
+    path, header = tmp_path / "best.json", tmp_path / "best.h"
+    store(path, "NVIDIA A100 (sm_80)")
+    store(path, "cpu", [{"x": 2, "time": 3.0}])
+    create_device_targets(header, path)
+    text = header.read_text()
+    _, a100, cpu, everywhere = text.replace("#elif", "#if").replace("#else", "#if").split("#if")
+    assert a100.startswith(" defined(TARGET_NVIDIA_A100_sm_80)")
+    assert "#define x 1\n" in a100
+    assert cpu.startswith(" defined(TARGET_cpu)")
+    assert "#define x 2\n" in cpu
+    assert "#define x 2\n" in everywhere
+
+
+def test_more_of_a_rate_is_better(tmp_path):
+    assert get_objective_defaults(None) == ("time", False)
+    assert get_objective_defaults("GFLOP/s") == ("GFLOP/s", True)
+    assert get_objective_defaults("GFLOP/s", False) == ("GFLOP/s", False)
+    rows = [{"x": 1, "GB/s": 10.0}, {"x": 2, "GB/s": 20.0}]
+    assert [each["x"] for each in store(tmp_path / "r.json", "cpu", rows, objective="GB/s")] == [2]
+
+
+def test_files_of_something_else_are_left_alone(tmp_path):
+    path = tmp_path / "best.json"
+    with pytest.raises(TunerError, match="none of 1 results has 'time'"):
+        store(path, "cpu", [{"x": 1, "time": "-"}])
+    store(path, "cpu")
+    before = path.read_text()
+    with pytest.raises(TunerError, match=r"has results of 'add' with parameters \['x'\], not of"):
+        store_results(path, "mul", "text", PARAMS, 64, ROWS, {})
+    assert path.read_text() == before
+    path.write_text("[]")
+    with pytest.raises(TunerError, match="holds no results of store_results"):
+        store(path, "cpu")
+    with pytest.raises(TunerError, match="cannot read the results"):
+        create_device_targets(tmp_path / "h.h", tmp_path / "none.json")
