@@ -194,6 +194,11 @@ def _write_t4(paths: Sequence[Path | str], out: Path, tasks: Sequence[str]) -> N
     groups = [one for one in logs.groups if isinstance(one.entries[0].inp.task, Task)]
     if not groups:
         raise click.ClickException("there is nothing to write: no trial of a template")
+    if len(groups) > 1 and out.exists() and not out.is_file():
+        raise click.ClickException(
+            f"{out} is no file, and each of {len(groups)} workloads is written to one of its own; "
+            "choose one by --task, or name a file"
+        )
     for number, group in enumerate(groups):
         path = out if len(groups) == 1 else out.with_suffix(f".{number:03d}{out.suffix}")
         write_t4(_trials(group), path)

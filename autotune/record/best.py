@@ -142,6 +142,12 @@ def of_older_text(pairs: Sequence[Pair]) -> list[bool]:
     return [texts.is_older(pair) for pair in pairs]
 
 
+def older_trials(pairs: Sequence[Pair], older: Sequence[bool]) -> int:
+    """Return how many records of an older text are trials: races are of trials counted before."""
+    both = zip(pairs, older, strict=True)
+    return sum(is_older and not is_race(result) for (_, result), is_older in both)
+
+
 def best_of_each(pairs: Iterable[Pair], objective: Objective = TIME) -> list[Pair]:
     """Return the best record of each task, see `best_of`; none of a task whose trials all failed.
 

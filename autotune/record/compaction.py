@@ -12,7 +12,7 @@ from pathlib import Path
 from autotune.errors import RecordError
 from autotune.measure.objective import TIME, Objective, objective_of
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
-from autotune.record.best import best_of, of_older_text
+from autotune.record.best import best_of, of_older_text, older_trials
 from autotune.record.codec import encode, is_of_a_later_version, measure_str_key
 from autotune.record.history import ApplyHistoryBest
 from autotune.record.latest import LatestRecords
@@ -141,10 +141,10 @@ def _records(reader: LogReader, caller: str) -> list[Pair]:
 
 
 def _not_older(pairs: Sequence[Pair], source: str) -> list[Pair]:
-    """Return the records without those of an older text, which a warning counts."""
+    """Return the records without those of an older text; a warning counts the trials of these."""
     older = of_older_text(pairs)
-    if any(older):
-        logger.warning(left_out(source, sum(older)))
+    if trials := older_trials(pairs, older):
+        logger.warning(left_out(source, trials))
     return [pair for pair, is_older in zip(pairs, older, strict=True) if not is_older]
 
 

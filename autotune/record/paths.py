@@ -34,6 +34,8 @@ def log_path(path: LogPath) -> Path:
         text = os.fsdecode(path)
     except TypeError as error:
         raise RecordError(f"expected the path of a log, got {path!r}") from error
+    if not text:
+        raise RecordError("expected the path of a log, got an empty text")
     if "\0" in text:
         raise RecordError(f"expected the path of a log, got {path!r}, which has a null character")
     if isinstance(path, str) and is_url(path):

@@ -92,6 +92,8 @@ def spooled(path: Path) -> Iterator[BinaryIO]:
 def _report_errors(path: Path) -> Iterator[None]:
     try:
         yield
+    except BrokenPipeError:
+        raise  # who reads has enough, as `head` has: nothing is wrong with what was asked for
     except OSError as error:
         raise RecordError(
             f"cannot write the log {path}: {error.strerror}; it is unchanged"

@@ -9,7 +9,7 @@ from typing import Any
 from autotune.dashboard import ALL_LINES, name_of
 from autotune.errors import RecordError
 from autotune.measure.types import Pair
-from autotune.record.best import of_older_text
+from autotune.record.best import of_older_text, older_trials
 from autotune.record.reader import open_log, source_name
 from autotune.task.refusals import left_out
 from autotune.utils.escaping import shorten, visible
@@ -45,7 +45,7 @@ def read_records(path: Path | str, task: str | None = None) -> tuple[list[Pair],
         raise RecordError(reader.report())
     older = of_older_text(pairs)
     kept = [pair for pair, is_older in zip(pairs, older, strict=True) if not is_older]
-    said = left_out(source_name(path), sum(older))
+    said = left_out(source_name(path), older_trials(pairs, older))
     unknown = "" if pairs or not others else no_such_task(str(task), others)
     strange = unknown and f"{source_name(path)}: {unknown}"
     return kept, "\n".join(filter(None, [reader.report(), said, strange]))

@@ -13,6 +13,8 @@ from pathlib import Path
 from autotune.utils.environment import private
 
 _OWN, _ANYBODYS = 0o600, 0o666
+# Where Linux has the open files of a process.
+_DESCRIPTORS = "/proc/self/fd"
 
 
 def write_atomically(path: Path, content: bytes, missing_ok: bool = False) -> None:
@@ -92,7 +94,7 @@ def _write(path: Path, pieces: Iterable[bytes], mode: int, durable: bool = False
         return
     path = path.resolve()  # a link stays, and leads to what is new
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    handle, is_named = _open_beside(temporary, mode)
     try:
         with os.fdopen(handle, "wb") as file:
             file.writelines(pieces)
@@ -101,8 +103,22 @@ def _write(path: Path, pieces: Iterable[bytes], mode: int, durable: bool = False
                 os.fchmod(handle, stat.S_IMODE(before.st_mode))
             if durable:
                 os.fsync(handle)
+            if not is_named:  # with a folder's descriptor the link is to the file
+                os.link(f"{_DESCRIPTORS}/{handle}", temporary, src_dir_fd=handle)
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _open_beside(temporary: Path, mode: int) -> tuple[int, bool]:
+    """Open a new file, which has no name yet where the system can do that; return whether it has.
+
+    One without a name is gone with the process that writes it, even if that is killed.
+    """
+    if hasattr(os, "O_TMPFILE") and os.path.isdir(_DESCRIPTORS):
+        flags = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC
+        with contextlib.suppress(OSError):  # not every file system can
+            return os.open(temporary.parent, flags, mode), False
+    return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), True

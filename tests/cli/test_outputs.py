@@ -108,3 +108,28 @@ def test_where_there_is_no_room_for_what_is_printed_that_is_one_line(trials):
     no_room = os.strerror(errno.ENOSPC)
     assert done.stderr == f"Error: cannot write what is printed: {no_room}\n"
     assert done.returncode == 1
+
+
+def test_a_reader_who_has_enough_ends_a_command_without_a_message(tmp_path):
+    many = log(tmp_path / "a.log", run(3000))
+    command = [sys.executable, "-m", "autotune", "log", "compact", str(many), "-o", "/dev/stdout"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as writer:
+        assert writer.stdout.readline().startswith(b"{")
+        writer.stdout.close()
+        assert writer.stderr.read() == b""
+    assert writer.returncode == 1
+
+
+def test_several_workloads_are_not_written_beside_a_device(tmp_path):
+    both = log(tmp_path / "a.log", [row(0), row(1, task="dense")])
+    done = said("export", both, "-o", "/dev/null")
+    assert done.exit_code == 1
+    assert (
+        "/dev/null is no file, and each of 2 workloads is written to one of its own" in done.output
+    )
+
+
+def test_an_empty_name_is_no_log():
+    done = said("log", "show", "")
+    assert done.exit_code == 2
+    assert "expected the path of a log, got an empty text" in done.output

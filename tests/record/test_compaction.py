@@ -158,6 +158,19 @@ def test_compacting_keeps_a_failure_of_an_edited_kernel_over_a_time_of_the_text_
     assert [result.error_no for _, result in load_from_file(log)] == [3]
 
 
+def test_the_winner_of_a_race_is_no_further_trial_of_an_older_text(tmp_path, caplog):
+    log = tmp_path / "x.log"
+    race = {"race": {"candidates": [{"index": 0}]}}
+    old, new = (
+        good(1.0, timestamp=1.0, kernel_hash="aa"),
+        good(2.0, timestamp=2.0, kernel_hash="bb"),
+    )
+    raced = old._replace(extra={"kernel_hash": "aa", **race})
+    LogWriter(log).extend([(make_input(), result) for result in (old, raced, new)])
+    assert pick_best(log, tmp_path / "best.log") == 1
+    assert "1 record is of an older kernel text, left out" in caplog.text
+
+
 def test_compacting_takes_less_memory_than_the_log_is_long(tmp_path):
     log = tmp_path / "x.log"
     lines = [

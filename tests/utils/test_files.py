@@ -79,3 +79,28 @@ def test_where_there_is_no_room_the_old_file_stays_and_nothing_else(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_writer_that_is_killed_leaves_nothing_beside_the_file(tmp_path):
+    (tmp_path / "x.log").write_text("before")
+    code = (
+        "import sys, time\nfrom pathlib import Path\nfrom autotune.utils.files import publish\n"
+        "def pieces():\n    yield b'x' * 100000\n    print('writing', flush=True)\n"
+        "    time.sleep(60)\n    yield b'y'\n"
+        "publish(Path(sys.argv[1]), pieces())\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "x.log")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout.readline() == "writing\n"
+        writer.kill()
+    assert [each.name for each in tmp_path.iterdir()] == ["x.log"]
+    assert (tmp_path / "x.log").read_text() == "before"
+
+
+def test_files_are_written_where_none_can_be_without_a_name(tmp_path, monkeypatch, umask):
+    monkeypatch.setattr("autotune.utils.files._DESCRIPTORS", str(tmp_path / "none"))
+    publish(tmp_path / "x.log", b"one")
+    publish(tmp_path / "x.log", [b"t", b"wo"])
+    assert (tmp_path / "x.log").read_bytes() == b"two"
+    assert mode_of(tmp_path / "x.log") == 0o644
+    assert len(list(tmp_path.iterdir())) == 1
