@@ -9,6 +9,7 @@ from functools import partial
 from autotune import get_config, te, topi
 from autotune.ir import bits_of, reads_in
 from autotune.ir.structure import variables
+from autotune.task import TemplateConfig
 
 from . import te_common
 from .arguments import template
@@ -45,33 +46,9 @@ def schedule_cuda(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
     cfg = get_config()
     i, j = c.op.axis
     k = te_common.sum_of(c).op.reduce_axis[0]
-    sharing = te_common.define_sharing(cfg, "tile_k")
-    for name, axis in (("tile_i", i), ("tile_j", j)):
-        cfg.define_split(name, axis, "verbose", num_outputs=4, max_factor=64)
-    cfg.define_split("tile_k", k, "verbose", num_outputs=2, max_factor=128)
-    cfg.define_knob("vector", [1, 2, 4])
-    # 0: fetch, then compute; 1: fetch the next slice while computing; n: n slices fetched ahead by
-    # asynchronous copies.
-    cfg.define_knob("pipeline", [0, 1, 2, 3, 4])
-    te_common.define_unroll(cfg)
+    sharing = _define_cuda_knobs(cfg, i, j, k)
     depth = te_common.extent_of(k)
-    lengths = [topi.utils.get_const_tuple(each.shape)[1] for each in (a, b)]
-    vector = math.gcd(4, *lengths)
-    for tile_i, tile_j, slice_k, threads_k in CUDA_STARTS:
-        te_common.suggest(
-            cfg,
-            {
-                "tile_i": tile_i,
-                "tile_j": tile_j,
-                # As many slices, of one length: a shorter last one has conditions everywhere.
-                "tile_k": [math.ceil(depth / math.ceil(depth / slice_k))],
-                "sharing": threads_k,
-                "vector": vector,
-                "pipeline": 3 if a.dtype == "float32" else 0,
-                "auto_unroll_max_step": 512,
-                "unroll_explicit": 1,
-            },
-        )
+    _suggest_cuda_starts(cfg, a, b, depth)
 
     local = te_common.summed_in_registers(s, c)
     along = _along_sum(local)
@@ -102,6 +79,40 @@ def schedule_cuda(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
             s[stage].async_copy(cfg["pipeline"].val)
     te_common.unroll(cfg, s[c], threads.first)
     return s, [a, b, c]
+
+
+def _define_cuda_knobs(cfg: TemplateConfig, i: te.IterVar, j: te.IterVar, k: te.IterVar) -> int:
+    """Declare the knobs of `schedule_cuda`; return how many threads share each sum."""
+    sharing = te_common.define_sharing(cfg, "tile_k")
+    for name, axis in (("tile_i", i), ("tile_j", j)):
+        cfg.define_split(name, axis, "verbose", num_outputs=4, max_factor=64)
+    cfg.define_split("tile_k", k, "verbose", num_outputs=2, max_factor=128)
+    cfg.define_knob("vector", [1, 2, 4])
+    # 0: fetch, then compute; 1: fetch the next slice while computing; n: n slices fetched ahead by
+    # asynchronous copies.
+    cfg.define_knob("pipeline", [0, 1, 2, 3, 4])
+    te_common.define_unroll(cfg)
+    return sharing
+
+
+def _suggest_cuda_starts(cfg: TemplateConfig, a: te.Tensor, b: te.Tensor, depth: int) -> None:
+    """Name the points of `CUDA_STARTS`, for sums of ``depth`` products."""
+    lengths = [topi.utils.get_const_tuple(each.shape)[1] for each in (a, b)]
+    for tile_i, tile_j, slice_k, threads_k in CUDA_STARTS:
+        te_common.suggest(
+            cfg,
+            {
+                "tile_i": tile_i,
+                "tile_j": tile_j,
+                # As many slices, of one length: a shorter last one has conditions everywhere.
+                "tile_k": [math.ceil(depth / math.ceil(depth / slice_k))],
+                "sharing": threads_k,
+                "vector": math.gcd(4, *lengths),
+                "pipeline": 3 if a.dtype == "float32" else 0,
+                "auto_unroll_max_step": 512,
+                "unroll_explicit": 1,
+            },
+        )
 
 
 def _block_of(along: Sequence[bool], item: int, depth: int, c: Point) -> Block:

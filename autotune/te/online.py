@@ -24,7 +24,7 @@ only. Where all x of a part are minus infinity its powers are zero; of a row, Na
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,87 +128,174 @@ def row_parts(found: WeightedRows, length: int) -> RowParts:
         raise ScheduleError(
             f"online({found.op.name}): rows of {found.length} are no multiple of parts of {length}"
         )
-    name, rows, parts = found.op.name, found.axes[:-1], found.length // length
-    extents = [parts, *(axis.extent for axis in rows)]
-
-    def along(part: Expr, step: Expr) -> Expr:
-        return part * length + step
-
-    def value(part: Expr, row: Sequence[Expr], step: Expr) -> Expr:
-        read = _ReadInstead(found.scores, scores, (part, *row, step))
-        pairs = zip(found.axes, (*row, along(part, step)), strict=True)
-        places: dict[Var, Expr] = {axis.var: each for axis, each in pairs}
-        return substitute(read.rewrite(found.value), places)
-
-    def score(part: Expr, *at: Expr) -> Expr:
-        *row, step = at
-        return _again(found.scores, (*row, along(part, step)))
-
-    def power(part: Expr, row: Sequence[Expr], step: Expr) -> Expr:
-        # Of a part that is masked everywhere the maximum is minus infinity, its powers are zero.
-        most = larger(highest(part, *row), min_value(FLOAT))
-        return te_math.exp(value(part, row, step) - most)
-
-    def steps() -> IterVar:
-        return reduce_axis((0, length), found.axes[-1].name)
-
-    scores = compute((*extents, length), score, f"{found.scores.name}.part")
-    t = steps()
-    highest = compute(
-        extents, lambda p, *row: max_of(value(p, row, t.var), axis=t), f"{name}.highest"
-    )
-    powers = compute(
-        (*extents, length),
-        lambda p, *at: cast(power(p, at[:-1], at[-1]), found.dtype),
-        f"{name}.powers",
-    )
-    u = steps()
-    totals = compute(
-        extents,
-        lambda p, *row: sum_of(cast(powers(p, *row, u.var), FLOAT), axis=u),
-        f"{name}.totals",
-    )
-    own: list[Expr] = [axis.var for axis in found.op.axis]
-    at_row = [own.index(var) for var in found.weights.indices[:-1]]
-
-    def product(part: Expr, *at: Expr) -> Expr:
-        body = found.op.body[0]
-        assert isinstance(body, Reduce)
-        step, (old,) = steps(), body.axes
-        load = ProducerLoad(powers, (part, *(at[place] for place in at_row), step.var))
-        value = _Swap(found.weights, load).rewrite(body.sources[0])
-        pairs = zip(found.op.axis, at, strict=True)
-        renamed: dict[Var, Expr] = {axis.var: each for axis, each in pairs}
-        total: Expr = sum_of(
-            substitute(value, renamed | {old.var: along(part, step.var)}), axis=step
-        )
-        return total
-
-    shape = [axis.extent for axis in found.op.axis]
-    products = compute((parts, *shape), product, f"{name}.part")
-    p = reduce_axis((0, parts), "part")
-    columns = extent_of(found.op.axis[-1]) or 1
-    run = _RUN if columns % _RUN == 0 and len(shape) - 1 not in at_row else 1
-
-    def join(*at: Expr) -> Any:
-        row = [at[place] for place in at_row]
-        neighbours = [products(p.var, *at[:-1], at[-1] * run + i) for i in range(run)]
-        several = (highest(p.var, *row), totals(p.var, *row), *neighbours)
-        return _joined(several, axis=p)
-
-    most, total, *sums = compute((*shape[:-1], columns // run), join, f"{name}.joined")
-
-    def quotient(*at: Expr) -> Any:
-        *outer, column = at
-        place = (*outer, column // run)
-        value = sums[-1](*place)
-        for i, each in reversed(list(enumerate(sums[:-1]))):
-            value = select(column % run == i, each(*place), value)
-        return value / total(*place)
-
-    result = compute(shape, quotient, name)
+    split = _SplitRows(found, length)
+    scores = split.scores()
+    highest = split.highest(scores)
+    powers = split.powers(scores, highest)
+    totals = split.totals(powers)
+    products = split.products(powers)
+    run = split.columns_together
+    most, total, *sums = split.joined(highest, totals, products, run)
+    result = split.quotient(total, sums, run)
     made = (scores, highest, totals, powers, products, most, result)
-    return RowParts(*[each.op for each in made])
+    return RowParts(*map(_op_of, made))
+
+
+@dataclass(frozen=True)
+class _SplitRows:
+    """A product whose rows are computed in parts: each method makes one tensor of `RowParts`.
+
+    Attributes:
+        found: the product and its weights.
+        length: of a part.
+    """
+
+    found: WeightedRows
+    length: int
+
+    @property
+    def name(self) -> str:
+        """The name of the product."""
+        return self.found.op.name
+
+    @property
+    def parts(self) -> int:
+        """How many parts a row has."""
+        return self.found.length // self.length
+
+    @property
+    def extents(self) -> list[Expr | int]:
+        """How many parts there are, and rows along each axis."""
+        return [self.parts, *(axis.extent for axis in self.found.axes[:-1])]
+
+    @property
+    def row_places(self) -> list[int]:
+        """Which axes of the product are those of rows."""
+        own: list[Expr] = [axis.var for axis in self.found.op.axis]
+        return [own.index(var) for var in self.found.weights.indices[:-1]]
+
+    @property
+    def columns_together(self) -> int:
+        """How many neighbouring columns are joined together."""
+        columns = extent_of(self.found.op.axis[-1]) or 1
+        inner = len(self.found.op.axis) - 1
+        return _RUN if columns % _RUN == 0 and inner not in self.row_places else 1
+
+    def scores(self) -> Tensor:
+        """Returns what the softmax reads, by parts."""
+
+        def score(part: Expr, *at: Expr) -> Expr:
+            *row, step = at
+            return _again(self.found.scores, (*row, self._along(part, step)))
+
+        return _computed((*self.extents, self.length), score, f"{self.found.scores.name}.part")
+
+    def highest(self, scores: Tensor) -> Tensor:
+        """Returns the maximum of each part."""
+        t = self._steps()
+        return _computed(
+            self.extents,
+            lambda p, *row: max_of(self._value(scores, p, row, t.var), axis=t),
+            f"{self.name}.highest",
+        )
+
+    def powers(self, scores: Tensor, highest: Tensor) -> Tensor:
+        """Returns the weights before they are divided by their sums."""
+
+        def power(p: Expr, *at: Expr) -> Expr:
+            *row, step = at
+            # Of a part that is masked everywhere the maximum is minus infinity, its powers zero.
+            most = larger(highest(p, *row), min_value(FLOAT))
+            value = te_math.exp(self._value(scores, p, row, step) - most)
+            return cast(value, self.found.dtype)
+
+        return _computed((*self.extents, self.length), power, f"{self.name}.powers")
+
+    def totals(self, powers: Tensor) -> Tensor:
+        """Returns the sum of powers of each part."""
+        t = self._steps()
+        return _computed(
+            self.extents,
+            lambda p, *row: sum_of(cast(powers(p, *row, t.var), FLOAT), axis=t),
+            f"{self.name}.totals",
+        )
+
+    def products(self, powers: Tensor) -> Tensor:
+        """Returns the product of each part."""
+        op = self.found.op
+        body = op.body[0]
+        assert isinstance(body, Reduce)
+        (old,) = body.axes
+
+        def product(part: Expr, *at: Expr) -> Expr:
+            step = self._steps()
+            load = ProducerLoad(
+                powers, (part, *(at[place] for place in self.row_places), step.var)
+            )
+            value = _Swap(self.found.weights, load).rewrite(body.sources[0])
+            renamed: dict[Var, Expr] = {
+                axis.var: each for axis, each in zip(op.axis, at, strict=True)
+            }
+            renamed[old.var] = self._along(part, step.var)
+            total: Expr = sum_of(substitute(value, renamed), axis=step)
+            return total
+
+        shape = [axis.extent for axis in op.axis]
+        return _computed((self.parts, *shape), product, f"{self.name}.part")
+
+    def joined(
+        self, highest: Tensor, totals: Tensor, products: Tensor, run: int
+    ) -> Sequence[Tensor]:
+        """Returns the maximum, the sum of powers and ``run`` columns of whole rows."""
+        p = reduce_axis((0, self.parts), "part")
+
+        def join(*at: Expr) -> Any:
+            row = [at[place] for place in self.row_places]
+            neighbours = [products(p.var, *at[:-1], at[-1] * run + i) for i in range(run)]
+            several = (highest(p.var, *row), totals(p.var, *row), *neighbours)
+            return _joined(several, axis=p)
+
+        *outer, columns = [axis.extent for axis in self.found.op.axis]
+        joined: Sequence[Tensor] = compute((*outer, columns // run), join, f"{self.name}.joined")
+        return joined
+
+    def quotient(self, total: Tensor, sums: Sequence[Tensor], run: int) -> Tensor:
+        """Returns what stands in place of the product."""
+
+        def quotient(*at: Expr) -> Any:
+            *outer, column = at
+            place = (*outer, column // run)
+            value = sums[-1](*place)
+            for i, each in reversed(list(enumerate(sums[:-1]))):
+                value = select(column % run == i, each(*place), value)
+            return value / total(*place)
+
+        return _computed([axis.extent for axis in self.found.op.axis], quotient, self.name)
+
+    def _along(self, part: Expr, step: Expr) -> Expr:
+        """Returns the place in a row of a step of a part."""
+        return part * self.length + step
+
+    def _steps(self) -> IterVar:
+        return reduce_axis((0, self.length), self.found.axes[-1].name)
+
+    def _value(self, scores: Tensor, part: Expr, row: Sequence[Expr], step: Expr) -> Expr:
+        """Returns what is raised to a power."""
+        read = _ReadInstead(self.found.scores, scores, (part, *row, step))
+        pairs = zip(self.found.axes, (*row, self._along(part, step)), strict=True)
+        places: dict[Var, Expr] = {axis.var: each for axis, each in pairs}
+        return substitute(read.rewrite(self.found.value), places)
+
+
+def _computed(extents: Sequence[object], value: Callable[..., object], name: str) -> Tensor:
+    """Does as `compute`, for one value at each place."""
+    made: Tensor = compute(extents, value, name)
+    return made
+
+
+def _op_of(tensor: Tensor) -> ComputeOp:
+    assert isinstance(tensor.op, ComputeOp)
+    return tensor.op
 
 
 def _join(a: Sequence[Expr], b: Sequence[Expr]) -> tuple[Expr, ...]:
