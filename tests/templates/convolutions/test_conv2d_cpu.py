@@ -1,9 +1,11 @@
 """Convolutions on a CPU: which pixels a tile has, and how images are read."""
 
 import pytest
+from autotune.templates import cpu_tiles
 from autotune.templates.convolutions import conv2d_cpu
 from autotune.templates.convolutions.conv2d_cpu_space import holds_border
 from autotune.templates.convolutions.conv2d_shape import Conv2d
+from autotune.templates.cpu_tiles import VectorUnit
 from autotune.templates.products import gemm_cpu
 from autotune.templates.products.gemm_shape import Gemm
 
@@ -110,9 +112,10 @@ def test_every_second_pixel_of_groups_is_read_in_place_and_streamed():
         run_over_nan(shape, conv2d_cpu, tile | {"across": 0} | rest)
 
 
-@pytest.mark.parametrize("target", ["llvm -mcpu=x86-64-v4", "llvm -mcpu=x86-64-v3"])
-def test_untuned_choices_of_groups_and_distances_are_in_the_space(target):
-    with Target(target) as current:
+@pytest.mark.parametrize("unit", [VectorUnit(16, 32), VectorUnit(8, 16)])
+def test_untuned_choices_of_groups_and_distances_are_in_the_space(unit, monkeypatch):
+    monkeypatch.setattr(cpu_tiles, "vector_unit", lambda _: unit)
+    with Target("llvm") as current:
         for h, co, ci, k, stride, padding, dilation, groups in (
             (56, 128, 128, 3, 1, 1, 1, 32), (14, 512, 512, 3, 1, 1, 1, 32),
             (28, 60, 240, 1, 1, 0, 1, 3), (28, 256, 256, 3, 1, 2, 2, 1),
@@ -128,14 +131,15 @@ def test_untuned_choices_of_groups_and_distances_are_in_the_space(target):
             assert all(value in options[name] for name, value in choice.items())
 
 
-def test_padding_in_the_middle_of_a_line_is_not_read_in_place():
+def test_padding_in_the_middle_of_a_line_is_not_read_in_place(monkeypatch):
     """Of 15 pixels, a last tile of one meets the padding, and so do two pixels before it."""
     shape = Conv2d(1, 15, 15, 16, 5, 7, 7, (1, 1), (3, 3), True, True)
     found = {rows for rows in range(1, 15) if holds_border(shape, rows)}
     assert found == {3, 4, 5, 6, 8, 9, 10, 11, 12}
     choice = {"rows": 14, "vectors": 1, "lanes": 8, "block_m": 16, "panels": 1, "channels": 4}
     choice |= {"tail": 0, "lines": 2, "across": 1, "in_place": 1}
-    refused = conv2d_cpu.violation(shape, choice, Target("llvm -mcpu=x86-64-v4"))
+    monkeypatch.setattr(cpu_tiles, "vector_unit", lambda _: VectorUnit(16, 32))
+    refused = conv2d_cpu.violation(shape, choice, Target("llvm"))
     assert refused == "no copies, or padding in the middle of a line"
 
 
