@@ -102,14 +102,16 @@ def test_a_turn_ends_when_its_time_is_over_whatever_is_under_way(task):
 
 def test_a_scoreboard_is_what_the_tuner_shows(task, session):
     tuner = GridSearchTuner(task)
-    result = tuner.tune(10, session, finalists=0)
+    result = tuner.tune(10, session, finalists=0, timeout_s=600)
     assert tuner.result is result is tuner.scoreboard.result
+    assert 0 < tuner.time_left_s <= 600
     assert tuner.best_config == result.best_config
     assert tuner.best_measure_pair[0].config == tuner.best_config
     tuner.best_flops = 7.0
     assert tuner.scoreboard.best_flops == 7.0
     tuner.reset()
     assert tuner.best_config is tuner.best_measure_pair is None
+    assert tuner.ttl is tuner.scoreboard.most_trials is tuner.time_left_s is None
 
 
 @pytest.mark.parametrize(
@@ -119,12 +121,17 @@ def test_a_scoreboard_is_what_the_tuner_shows(task, session):
         (Stop(10, early_stopping=3), RunProgress(5, best_iter=3), ""),
         (Stop(10, early_stopping=3), RunProgress(6, best_iter=3), "early stopping: the best is"),
         (Stop(10, early_stopping=0), RunProgress(9), ""),
+        (Stop(10, timeout_s=2), RunProgress(1, elapsed_s=1.9), ""),
+        (Stop(10, timeout_s=2), RunProgress(1, elapsed_s=2), "the time of 2 s is used up"),
         (Stop(10, timeout_s=2), RunProgress(1, elapsed_s=2.5), "the time of 2 s is used up"),
+        (Stop(10, stop_at=0.5), RunProgress(1, fraction=0.49), ""),
+        (Stop(10, stop_at=0.5), RunProgress(1, fraction=0.5), "reaches 50% of the device's"),
         (
             Stop(10, stop_at=0.5),
             RunProgress(1, fraction=0.6),
             "reaches 60% of the device's ceiling",
         ),
+        (Stop(50, fail_fast=4), RunProgress(3, alike=3), ""),
         (Stop(50, fail_fast=4), RunProgress(4, alike=4), "the first 4 trials all failed"),
         (Stop(50, fail_fast=0), RunProgress(4, alike=4), ""),
     ],
@@ -140,6 +147,7 @@ def test_a_stop_says_why(stop, state, reason):
         {"n_trial": 0},
         {"n_trial": True},
         {"n_trial": 5, "stop_at": 2},
+        {"n_trial": 5, "timeout_s": True},
         {"n_trial": 5, "finalists": -1},
     ],
 )
