@@ -109,34 +109,24 @@ def tune_model(
     prior = os.fspath(prior_records or "")
     known = prior if prior and Path(prior).is_file() and Path(prior).stat().st_size else None
     model = (tvmc_model.mod, tvmc_model.params, target, target_host)
-    if enable_autoscheduler:
-        tasks, weights = autoscheduler_get_tuning_tasks(
-            *model, hardware_params=hardware_params, include_simple_tasks=include_simple_tasks
-        )
-        how = TuningOptions(
-            trials, early_stopping, verbose=verbose,
-            builder=SearchBuilder(n_parallel=parallel),
-            runner=SearchRunner(timeout, number, repeat, min_repeat_ms),
-            measure_callbacks=[RecordToFile(records)],
-        )  # fmt: skip
-        told: list[TaskSchedulerCallback] = [PrintTableInfo()] if verbose else []
-        if log_estimated_latency:
-            told.append(LogEstimatedLatency("total_latency.tsv"))
-        TaskScheduler(tasks, weights, load_log_file=known, callbacks=told).tune(how)
+    measured = (timeout, number, repeat, min_repeat_ms)
+    if not enable_autoscheduler:
+        option = measure_option(LocalBuilder(n_parallel=parallel), LocalRunner(*measured))
+        tasks = autotvm_get_tuning_tasks(*model)
+        tune_tasks(tasks, records, option, tuner, trials, early_stopping, known)
         return records
-    how_measured = measure_option(
-        builder=LocalBuilder(n_parallel=parallel),
-        runner=LocalRunner(timeout, number, repeat, min_repeat_ms),
+    searched = autoscheduler_get_tuning_tasks(
+        *model, hardware_params=hardware_params, include_simple_tasks=include_simple_tasks
     )
-    tune_tasks(
-        autotvm_get_tuning_tasks(*model),
-        records,
-        how_measured,
-        tuner,
-        trials,
-        early_stopping,
-        known,
-    )
+    how = TuningOptions(
+        trials, early_stopping, verbose=verbose,
+        builder=SearchBuilder(n_parallel=parallel), runner=SearchRunner(*measured),
+        measure_callbacks=[RecordToFile(records)],
+    )  # fmt: skip
+    told: list[TaskSchedulerCallback] = [PrintTableInfo()] if verbose else []
+    if log_estimated_latency:
+        told.append(LogEstimatedLatency("total_latency.tsv"))
+    TaskScheduler(*searched, load_log_file=known, callbacks=told).tune(how)
     return records
 
 
