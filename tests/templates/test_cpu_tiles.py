@@ -74,7 +74,8 @@ def test_the_last_panel_is_as_wide_as_columns_are_left(shape, knobs, pack):
 # Parts of one length, with a shorter one, and fewer than asked for.
 @pytest.mark.parametrize(("split", "k"), [(2, 64), (3, 100), (8, 50)])
 @pytest.mark.parametrize(("m", "pack"), [(1, 0), *((21, pack) for pack in range(6))])
-def test_parts_of_sums_are_added(m, pack, split, k):
+def test_parts_of_sums_are_added(m, pack, split, k, monkeypatch):
+    monkeypatch.setattr(cpu_tiles, "vector_unit", lambda _: VectorUnit(16, 32))
     shape = Gemm(m, 29, k)
     choice = FEW | {"pack": pack, "split_k": split, "rows": min(m, 4)}
     assert gemm_cpu.violation(shape, choice, Target("llvm")) is None
@@ -163,7 +164,8 @@ def test_nothing_beyond_the_end_of_b_is_read(m):
 
 
 @pytest.mark.parametrize("cores", [1, 2, 16])
-def test_untuned_products_pack_where_many_rows_use_what_is_packed(cores):
+def test_untuned_products_pack_where_many_rows_use_what_is_packed(cores, monkeypatch):
+    monkeypatch.setattr(cpu_tiles, "vector_unit", lambda _: VectorUnit(16, 32))
     target = SimpleNamespace(limits=Limits(sm_count=cores), attrs={})
     packs = {}
     for m in (1, 3, 16, 20, 64, 512):
