@@ -56,6 +56,12 @@ class Alternatives:
         """The values of the knob."""
         return self.numbers or tuple(range(len(self.families)))
 
+    @property
+    def ADDED(self) -> dict[str, int]:
+        """What choices have of logs that are older than a knob of a family."""
+        every = [getattr(family, "ADDED", {}) for family in self.families]
+        return {name: value for added in every for name, value in added.items()}
+
     def candidates(self, shape: Any) -> dict[str, list[int]]:
         """Return the values each knob may take for a shape, in any family."""
         return {KNOB: list(self.values), **_values(self.families, shape)[1]}

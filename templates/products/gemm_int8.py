@@ -280,6 +280,12 @@ class AlongK:
 
     family: Products
 
+    @property
+    def ADDED(self) -> Mapping[str, int]:
+        """What choices have of logs that are older than a knob of the family."""
+        added: Mapping[str, int] = getattr(self.family, "ADDED", {})
+        return added
+
     def candidates(self, shape: Gemm) -> dict[str, list[int]]:
         """Return the values each knob may take."""
         options = self.family.candidates(self._whole(shape, {}))

@@ -15,6 +15,7 @@ from functools import partial
 from autotune import SourceKernel, Target, call
 
 from .. import choices, common
+from . import l2_resident
 from .gemm_half import FULL_ROWS
 from .gemm_shape import Gemm, first_names, result_name
 
@@ -26,7 +27,7 @@ STEP = 64
 # Blocks of a cluster, at most, and of more that split K; threads of a block that adds their sums.
 CLUSTERED, MORE, REDUCE_THREADS = 8, (16, 32, 64), 128
 # What a choice has of a log that is older than a knob.
-ADDED = {"frags_m": FRAGMENTS}
+ADDED = {"frags_m": FRAGMENTS, **l2_resident.ADDED}
 # A knob that no other kernels of integers have: by it a configuration of a log is known.
 KNOB = "strips"
 # Integers of the other operand from which on it is streamed where nothing was tuned.
@@ -34,6 +35,9 @@ LEAST = 2**18
 # And, with sums as long, from which on the L2 cache does not hold it beside the rest, and TMA
 # streams it faster for more rows than a fragment has: one of 42.8 to 45.1 MB of an H200 (`suits`).
 LARGE, LONG_SUM = 43_000_000, 4096
+# Bytes of b up to which a part stays in the cache untuned: with four of 131 MB in turn all took
+# 1.01 times as long.
+MOST_RESIDENT = 2**26
 # Of a multiprocessor, and how many a device has.
 REGISTERS, SHARED_BYTES, MULTIPROCESSORS = 65536, 228 * 1024, 132
 # Multiprocessors that clusters of more than two blocks fill: products by TMA took twice as long
@@ -129,6 +133,15 @@ def suits(shape: Gemm, knobs: Container[str] = ()) -> bool:
 
 def candidates(shape: Gemm) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
+    return {**_sizes(shape), l2_resident.KNOB: l2_resident.values(_streamed_bytes(shape))}
+
+
+def _streamed_bytes(shape: Gemm) -> int:
+    """Return the bytes of a b that is loaded in vectors; words of unaligned rows load alike."""
+    return shape.n * shape.k * (shape.b_run % 4 == 0)
+
+
+def _sizes(shape: Gemm) -> dict[str, list[int]]:
     longest = common.ceil_div(shape.k, STEP)
     return {
         # Of aligned rows vectors are whole; words of others are loaded one by one.
@@ -226,11 +239,14 @@ def _unaligned_cycles(shape: Gemm, choice: Mapping[str, int]) -> float:
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best by estimate."""
-    return choices.best_of_all(
-        candidates(shape),
+    choice = choices.best_of_all(
+        _sizes(shape),
         partial(_rules, shape=shape, target=target),
         partial(estimate, shape, target=target),
     )
+    streamed = _streamed_bytes(shape)
+    resident = l2_resident.untuned(streamed, target) * (streamed <= MOST_RESIDENT)
+    return choice | {l2_resident.KNOB: resident}
 
 
 def kernel(shape: Gemm, choice: Mapping[str, int], plain: Gemm | None = None) -> SourceKernel:
@@ -242,7 +258,8 @@ def kernel(shape: Gemm, choice: Mapping[str, int], plain: Gemm | None = None) ->
     tiling, c, asked = SkinnyTiling(shape, choice), choice, plain or shape
     several = bool(tiling.several)
     defines = common.defines(
-        **{**c, "frags_m": tiling.frags_m}, m=shape.m, n=shape.n, k=shape.k,
+        **{**l2_resident.in_256ths(_streamed_bytes(shape), c), "frags_m": tiling.frags_m},
+        m=shape.m, n=shape.n, k=shape.k,
         rows_k=asked.k, transpose_a=shape.transpose_a,
         transpose_b=shape.transpose_b, threads=tiling.threads, resident=tiling.resident,
         cluster=c["split"] > 1 and not several, reduce_threads=REDUCE_THREADS, int8=1, tf32=0,
@@ -259,7 +276,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int], plain: Gemm | None = None) ->
         calls.append(call("gemm_skinny_int8_reduce", names, blocks, REDUCE_THREADS, early=True))
     texts = [
         "mma.h", "dependent_launch.h", "transpose_int8.h", "unaligned_words.h",
-        "gemm_skinny_int8.cu",
+        l2_resident.TEXT, "gemm_skinny_int8.cu",
     ]  # fmt: skip
     parts = (c["split"], size) if several else None
     return common.cuda_kernel(asked, texts, defines, calls, parts, parts_dtype="int32")

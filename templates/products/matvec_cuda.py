@@ -16,6 +16,7 @@ from autotune.errors import TemplateError
 from .. import common
 from ..epilogue import Epilogue
 from ..rows.rows_shape import DTYPES
+from . import l2_resident
 from .gemm_shape import Gemm, first_names, result_name
 
 # With more rows of a, tiled products are faster.
@@ -27,6 +28,8 @@ FEW_ROWS = 12
 ODD_ROWS, LEAST_ODD = 4, 2**20
 # Bytes of weights from which on they are not in the L2 cache from one run to the next.
 STREAMED = 52 * 10**6
+# What a choice has of a log that is older than a knob.
+ADDED = l2_resident.ADDED
 
 
 def suits(shape: Gemm) -> bool:
@@ -54,8 +57,17 @@ class MatvecTiling:
         self.registers = c["rows"] * shape.m + read + 2 * c["rows"] + 30
 
 
+def weight_bytes(shape: Gemm) -> int:
+    """Return the bytes of b."""
+    return shape.n * shape.k * DTYPES[shape.dtype]
+
+
 def candidates(shape: Gemm) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
+    return {**_sizes(shape), l2_resident.KNOB: l2_resident.values(weight_bytes(shape))}
+
+
+def _sizes(shape: Gemm) -> dict[str, list[int]]:
     widest = 16 // DTYPES[shape.dtype]
     return {
         "vec": [v for v in (1, 2, 4, 8) if shape.k % v == 0 and v <= widest],
@@ -105,7 +117,7 @@ def _for_streaming(shape: Gemm) -> dict[str, int]:
     On an H200 these took 1.00 to 1.01 times as long as the best of 36 choices, for six products of
     1 and 3 rows, from 51865x512 to 128256x4096; those of the least estimate 1.1 to 2.4 times.
     """
-    vec = candidates(shape)["vec"][-1]
+    vec = _sizes(shape)["vec"][-1]
     single = shape.m <= 2
     fit = [n for n in (32, 64, 128, 256) if 2 * n * vec <= shape.k and (single or n <= 64)]
     lanes = max(fit, default=32)
@@ -118,16 +130,15 @@ def _for_streaming(shape: Gemm) -> dict[str, int]:
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
-    if shape.n * shape.k * DTYPES[shape.dtype] >= STREAMED:
-        choice = _for_streaming(shape)
-        if violation(shape, choice, target) is None:
-            return choice
-    return common.best_drawn(
-        candidates(shape),
-        2000,
-        partial(violation, shape, target=target),
-        partial(estimate, shape, target=target),
-    )
+    choice = _for_streaming(shape)
+    if weight_bytes(shape) < STREAMED or violation(shape, choice, target) is not None:
+        choice = common.best_drawn(
+            _sizes(shape),
+            2000,
+            partial(violation, shape, target=target),
+            partial(estimate, shape, target=target),
+        )
+    return choice | {l2_resident.KNOB: l2_resident.untuned(weight_bytes(shape), target)}
 
 
 def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
@@ -142,12 +153,13 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
         )
     tiling = MatvecTiling(shape, choice)
     defines: dict[str, int | str] = {
-        **common.defines(m=shape.m, n=shape.n, k=shape.k, threads=tiling.threads, **choice),
+        **common.defines(m=shape.m, n=shape.n, k=shape.k, threads=tiling.threads),
+        **common.defines(**l2_resident.in_256ths(weight_bytes(shape), choice)),
         **common.defines(element=list(DTYPES).index(shape.dtype), **shape.epilogue.defines()),
         **common.defines(follows=shape.epilogue != Epilogue()),
         **shape.epilogue.texts(shape.dtype),
     }
     names = [*first_names(shape), result_name(shape)]
     calls = [call("matvec", names, tiling.blocks, tiling.threads)]
-    texts = ["elements.h", "epilogue.h", "operands.h", "matvec.cu"]
+    texts = ["elements.h", "epilogue.h", "operands.h", l2_resident.TEXT, "matvec.cu"]
     return common.cuda_kernel(shape, texts, defines, calls)

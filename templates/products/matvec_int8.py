@@ -12,10 +12,13 @@ from autotune import SourceKernel, Target, call
 
 from .. import common
 from ..convolutions.conv2d_int8 import IntegerConv2dNhwc
+from . import l2_resident
 
 ENTRY = "matvec_int8"
 # Rows up to which a thread keeps sums of all, and bytes that it loads at a time.
 MOST_ROWS, VECTOR = 8, 16
+# What a choice has of a log that is older than a knob.
+ADDED = l2_resident.ADDED
 
 
 def suits(shape: IntegerConv2dNhwc) -> bool:
@@ -25,7 +28,11 @@ def suits(shape: IntegerConv2dNhwc) -> bool:
 
 def candidates(shape: IntegerConv2dNhwc) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
-    return {"lanes": [4, 8, 16, 32], "threads": [64, 128, 256]}
+    return {
+        "lanes": [4, 8, 16, 32],
+        "threads": [64, 128, 256],
+        l2_resident.KNOB: l2_resident.values(shape.n * shape.k),
+    }
 
 
 def violation(shape: IntegerConv2dNhwc, choice: Mapping[str, int], target: Target) -> str | None:
@@ -39,17 +46,19 @@ def violation(shape: IntegerConv2dNhwc, choice: Mapping[str, int], target: Targe
 def default_choice(shape: IntegerConv2dNhwc, target: Target) -> dict[str, int]:
     """Return a warp for each column, or as many threads of it as have terms."""
     fits = [n for n in candidates(shape)["lanes"] if n * VECTOR <= max(shape.k, 4 * VECTOR)]
-    return {"lanes": max(fits), "threads": 128}
+    resident = l2_resident.untuned(shape.n * shape.k, target)
+    return {"lanes": max(fits), "threads": 128, l2_resident.KNOB: resident}
 
 
 def kernel(shape: IntegerConv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     names = [each.name for each in shape.arguments()]
     blocks = common.ceil_div(shape.n * choice["lanes"], choice["threads"])
-    sizes = common.defines(m=shape.m, n=shape.n, k=shape.k, terms=shape.k, **choice)
+    knobs = l2_resident.in_256ths(shape.n * shape.k, choice)
+    sizes = common.defines(m=shape.m, n=shape.n, k=shape.k, terms=shape.k, **knobs)
     return SourceKernel(
         ENTRY,
-        common.text("device.h", "requantise.h", f"{ENTRY}.cu"),
+        common.text("device.h", "requantise.h", l2_resident.TEXT, f"{ENTRY}.cu"),
         defines={**sizes, **shape.end.defines()},
         args=shape.arguments(),
         calls=[call(ENTRY, names, blocks, choice["threads"])],

@@ -46,16 +46,16 @@ struct Lane {
 };
 
 // Loads WORDS words, zeros if they are out of bounds.
-template <int WORDS>
+template <bool RESIDENT_HERE, int WORDS>
 __device__ __forceinline__ void load_words(unsigned (&to)[WORDS], const signed char* from, bool exists) {
   if (WORDS == 4) {
-    const uint4 four = exists ? __ldg(reinterpret_cast<const uint4*>(from)) : make_uint4(0, 0, 0, 0);
+    const uint4 four = exists ? load_weight<RESIDENT_HERE>(reinterpret_cast<const uint4*>(from)) : make_uint4(0, 0, 0, 0);
     to[0] = four.x, to[WORDS > 1 ? 1 : 0] = four.y, to[WORDS > 2 ? 2 : 0] = four.z, to[WORDS > 3 ? 3 : 0] = four.w;
   } else if (WORDS == 2) {
-    const uint2 two = exists ? __ldg(reinterpret_cast<const uint2*>(from)) : make_uint2(0, 0);
+    const uint2 two = exists ? load_weight<RESIDENT_HERE>(reinterpret_cast<const uint2*>(from)) : make_uint2(0, 0);
     to[0] = two.x, to[WORDS > 1 ? 1 : 0] = two.y;
   } else {
-    to[0] = exists ? __ldg(reinterpret_cast<const unsigned*>(from)) : 0;
+    to[0] = exists ? load_weight<RESIDENT_HERE>(reinterpret_cast<const unsigned*>(from)) : 0;
   }
 }
 
@@ -69,7 +69,7 @@ __device__ __forceinline__ void mask_from_end(unsigned (&words)[LENGTH / 4], int
 }
 
 // Loads 16 integers along K of row `row` of an operand of ROWS, zeros from K on; of unaligned ones only with MASKED.
-template <int ROWS_OF, bool MASKED>
+template <int ROWS_OF, bool MASKED, bool RESIDENT_HERE>
 __device__ __forceinline__ void load_along_k(
     unsigned (&to)[LENGTH / 4], const signed char* from, int row, int start, int k, bool exists, unsigned rest) {
   if (K_UNALIGNED) {
@@ -81,14 +81,14 @@ __device__ __forceinline__ void load_along_k(
 #pragma unroll
   for (int i = 0; i < LENGTH / 4; i += K_WORDS) {
     unsigned words[K_WORDS];
-    load_words(words, from + i * 4, exists && (WHOLE_K || k + i * 4 < K));
+    load_words<RESIDENT_HERE>(words, from + i * 4, exists && (WHOLE_K || k + i * 4 < K));
 #pragma unroll
     for (int j = 0; j < K_WORDS; ++j) to[i + j] = words[j];
   }
 }
 
 // Loads WORDS words of each of 16 rows along K, from column `column` on, a multiple of 4.
-template <int ROW, int WORDS>
+template <int ROW, bool RESIDENT_HERE, int WORDS>
 __device__ __forceinline__ void load_across(
     unsigned (&to)[LENGTH][WORDS], const signed char* from, int k, int column, bool exists, unsigned rest) {
 #pragma unroll
@@ -99,29 +99,30 @@ __device__ __forceinline__ void load_across(
       constexpr size_t SIZE = static_cast<size_t>(ROW) * ROWS_K;
       load_unaligned<SIZE, ROW>(to[i], {row, column, i * (ROW % 4) % 4, here, is_last(ROW, k + i, ROWS_K)}, rest);
     } else {
-      load_words(to[i], row, here);
+      load_words<RESIDENT_HERE>(to[i], row, here);
     }
   }
 }
 
 // From K on one operand is zero, so that what the other one has there does not count.
+template <bool RESIDENT_HERE>
 __device__ __forceinline__ void load_step(Step& to, const Lane& at, int step, bool exists) {
   const int k = at.k + step * STEP;
 #if TRANSPOSE_B
 #pragma unroll
   for (int j = 0; j < VEC; ++j)
-    load_along_k<N, false>(
+    load_along_k<N, false, RESIDENT_HERE>(
         to.b[j], at.b + static_cast<size_t>(j) * K + step * STEP, at.n + j, j * (K % 4) % 4, k,
         exists && (WHOLE_N || at.n + j < N), at.rest_b);
 #else
-  load_across<N>(to.b, at.b + static_cast<size_t>(step * STEP) * N, k, at.n, exists && (WHOLE_N || at.n < N), at.rest_b);
+  load_across<N, RESIDENT_HERE>(to.b, at.b + static_cast<size_t>(step * STEP) * N, k, at.n, exists && (WHOLE_N || at.n < N), at.rest_b);
 #endif
 #if TRANSPOSE_A
-  load_across<M>(to.a, at.a + static_cast<size_t>(step * STEP) * M, k, at.m, exists && (WHOLE_M || at.m < M), at.rest_a);
+  load_across<M, true>(to.a, at.a + static_cast<size_t>(step * STEP) * M, k, at.m, exists && (WHOLE_M || at.m < M), at.rest_a);
 #else
 #pragma unroll
   for (int row = 0; row < 2 * FRAGS_M; ++row)
-    load_along_k<M, true>(
+    load_along_k<M, true, true>(
         to.a[row], at.a + static_cast<size_t>(row * 8) * K + step * STEP, at.m + row * 8, at.m % 4 * (K % 4) % 4, k,
         exists && (WHOLE_M || at.m + row * 8 < M), at.rest_a);
 #endif
@@ -183,6 +184,25 @@ __device__ __forceinline__ void multiply_step(int (&sum)[FRAGS_M][VEC][4], const
       for (int c = 0; c < 4; ++c) multiply_column(sum, left, four * 4 + c, word[0][c], word[1][c], lane);
     }
 #endif
+  }
+}
+
+// Main loop over the steps of a warp.
+template <bool RESIDENT_HERE>
+__device__ __forceinline__ void multiply(int (&sum)[FRAGS_M][VEC][4], const Lane& at, int lane) {
+  constexpr int BUFFERS = AHEAD + 1;
+  Step buffers[BUFFERS];
+#pragma unroll
+  for (int step = 0; step < AHEAD; ++step) load_step<RESIDENT_HERE>(buffers[step], at, step, step < STEPS_EACH);
+#pragma unroll 1
+  for (int begin = 0; begin < STEPS_EACH; begin += BUFFERS) {
+#pragma unroll
+    for (int i = 0; i < BUFFERS; ++i) {
+      if (begin + i >= STEPS_EACH) break;
+      const int next = begin + i + AHEAD;
+      load_step<RESIDENT_HERE>(buffers[(i + AHEAD) % BUFFERS], at, next, next < STEPS_EACH);
+      multiply_step(sum, buffers[i], lane);
+    }
   }
 }
 
@@ -266,19 +286,10 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
     for (int j = 0; j < VEC; ++j)
 #pragma unroll
       for (int r = 0; r < 4; ++r) sum[f][j][r] = 0;
-  constexpr int BUFFERS = AHEAD + 1;
-  Step buffers[BUFFERS];
-#pragma unroll
-  for (int step = 0; step < AHEAD; ++step) load_step(buffers[step], at, step, step < STEPS_EACH);
-#pragma unroll 1
-  for (int begin = 0; begin < STEPS_EACH; begin += BUFFERS) {
-#pragma unroll
-    for (int i = 0; i < BUFFERS; ++i) {
-      if (begin + i >= STEPS_EACH) break;
-      load_step(buffers[(i + AHEAD) % BUFFERS], at, begin + i + AHEAD, begin + i + AHEAD < STEPS_EACH);
-      multiply_step(sum, buffers[i], lane);
-    }
-  }
+  if (is_resident((blockIdx.x * gridDim.z + blockIdx.z) * (STRIPS * RANGES) + warp))
+    multiply<true>(sum, at, lane);
+  else
+    multiply<false>(sum, at, lane);
 
   store_sums(parts + warp * PART, sum, lane);
   __syncthreads();

@@ -12,6 +12,37 @@ __device__ __forceinline__ float sum_of_lanes(float sum) {
   return sum;
 }
 
+template <bool RESIDENT_HERE>
+__device__ __forceinline__ void load_weights(float (&to)[VEC], const Element* from) {
+  if (RESIDENT_HERE) {
+    load_elements<VEC>(to, from);
+  } else {
+    alignas(16) Element read[VEC];
+    load_evict_first<VEC>(read, from);
+    load_elements<VEC>(to, read);
+  }
+}
+
+// Adds up the products of a lane along K.
+template <bool RESIDENT_HERE>
+__device__ __forceinline__ void add_products(
+    float (&sum)[ROWS][M], const Element* __restrict__ a, const Element* const (&rows)[ROWS], int lane) {
+#pragma unroll UNROLLED
+  for (int k = lane * VEC; k < K; k += LANES * VEC) {
+    float right[ROWS][VEC], left[VEC];
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) load_weights<RESIDENT_HERE>(right[r], rows[r] + k);
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+      load_elements<VEC>(left, a + static_cast<size_t>(m) * K + k);
+#pragma unroll
+      for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) sum[r][m] = fmaf(left[v], right[r][v], sum[r][m]);
+    }
+  }
+}
+
 extern "C" __global__ void __launch_bounds__(LANES * GROUPS) matvec(
     const Element* __restrict__ a, const Element* __restrict__ b,
     EPILOGUE_PARAMETERS Element* __restrict__ out) {
@@ -28,20 +59,11 @@ extern "C" __global__ void __launch_bounds__(LANES * GROUPS) matvec(
 #pragma unroll
     for (int m = 0; m < M; ++m) sum[r][m] = 0.0f;
 
-#pragma unroll UNROLLED
-  for (int k = lane * VEC; k < K; k += LANES * VEC) {
-    float right[ROWS][VEC], left[VEC];
-#pragma unroll
-    for (int r = 0; r < ROWS; ++r) load_elements<VEC>(right[r], rows[r] + k);
-#pragma unroll
-    for (int m = 0; m < M; ++m) {
-      load_elements<VEC>(left, a + static_cast<size_t>(m) * K + k);
-#pragma unroll
-      for (int r = 0; r < ROWS; ++r)
-#pragma unroll
-        for (int v = 0; v < VEC; ++v) sum[r][m] = fmaf(left[v], right[r][v], sum[r][m]);
-    }
-  }
+  // Threads of a warp load alike.
+  if (is_resident((blockIdx.x * (LANES * GROUPS) + threadIdx.x) / (LANES < 32 ? 32 : LANES)))
+    add_products<true>(sum, a, rows, lane);
+  else
+    add_products<false>(sum, a, rows, lane);
 
 #pragma unroll
   for (int r = 0; r < ROWS; ++r)

@@ -18,12 +18,17 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) matvec_acros
 
   float right[2][AHEAD][VEC];
   auto load = [&](float (&to)[AHEAD][VEC], int turn) {
+    // Threads of a warp load alike, and all blocks as much of either kind.
+    const bool resident = is_resident((blockIdx.z * TURNS + turn) * (THREADS / 32) + tid / 32);
 #pragma unroll
     for (int j = 0; j < AHEAD; ++j) {
       const int k = k_begin + turn * TURN + slice * AHEAD + j;
 #pragma unroll
       for (int v = 0; v < VEC; ++v) to[j][v] = 0.0f;
-      if (k < k_end) load_vector<VEC>(to[j], b + static_cast<size_t>(k) * N);
+      if (k >= k_end) continue;
+      const float* const from = b + static_cast<size_t>(k) * N;
+      if (resident) load_vector<VEC>(to[j], from);
+      else load_evict_first<VEC>(to[j], from);
     }
   };
   load(right[0], 0);

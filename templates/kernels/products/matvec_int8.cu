@@ -9,14 +9,13 @@ __device__ __forceinline__ int with_sign(int four) {
   return DATA_SIGNED ? four : static_cast<int>(static_cast<unsigned>(four) ^ 0x80808080u);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) matvec_int8(
-    const int4* __restrict__ data, const int4* __restrict__ weight, REQUANTISE_PARAMETERS Result* __restrict__ out) {
-  const int lane = threadIdx.x % LANES, n = (blockIdx.x * THREADS + threadIdx.x) / LANES, column = n < N ? n : N - 1;
-  const int4* const row = weight + static_cast<size_t>(column) * VECTORS;
-  int sum[M] = {};
+// Adds up the products of a lane.
+template <bool RESIDENT_HERE>
+__device__ __forceinline__ void add_products(
+    int (&sum)[M], const int4* __restrict__ data, const int4* __restrict__ row, int lane) {
 #pragma unroll 4
   for (int k = lane; k < VECTORS; k += LANES) {
-    const int4 right = row[k];
+    const int4 right = load_weight<RESIDENT_HERE>(row + k);
 #pragma unroll
     for (int m = 0; m < M; ++m) {
       const int4 left = data[m * VECTORS + k];
@@ -26,6 +25,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) matvec_int8(
       sum[m] = __dp4a(with_sign(left.w), right.w, sum[m]);
     }
   }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) matvec_int8(
+    const int4* __restrict__ data, const int4* __restrict__ weight, REQUANTISE_PARAMETERS Result* __restrict__ out) {
+  const int lane = threadIdx.x % LANES, n = (blockIdx.x * THREADS + threadIdx.x) / LANES, column = n < N ? n : N - 1;
+  const int4* const row = weight + static_cast<size_t>(column) * VECTORS;
+  int sum[M] = {};
+  // Threads of a warp load alike.
+  if (is_resident((blockIdx.x * THREADS + threadIdx.x) / 32))
+    add_products<true>(sum, data, row, lane);
+  else
+    add_products<false>(sum, data, row, lane);
 #pragma unroll
   for (int m = 0; m < M; ++m)
 #pragma unroll

@@ -1,0 +1,48 @@
+"""Weights larger than the L2 cache, of which a part stays in it from one run to the next.
+
+A run that reads more than the cache holds finds nothing of the run before, though half of it would
+fit: the least recently used lines are always those that are read next. So part of the weights is
+loaded as usual and the rest evict first, which is thrash-resistant insertion (Qureshi et al.,
+"Adaptive insertion policies for high performance caching", 2007); `l2_resident.h` says how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autotune import Target
+
+from .. import common
+
+# Megabytes of the weights that stay; of 0 all are loaded alike.
+KNOB = "resident_mb"
+VALUES = (0, 8, 12, 16, 20, 24, 28)
+# What a choice has of a log that is older than the knob.
+ADDED = {KNOB: 0}
+# Bytes of weights from which on the cache of an H200 no longer has all when they are read again,
+# be it only because of what else is read and written between.
+LEAST = 40 * 2**20
+# Megabytes that stay where nothing was tuned. On an H200 24 were the best where nothing else is
+# read between two runs (1x4096x4096 of float32: 12.5 us, with 8 14.8, with none 16.7), but of four
+# matrices in turn 12 and more were no gain (16.4, 15.7, 16.7), of integers a loss of up to 3%.
+UNTUNED = 8
+MEGABYTE, PARTS = 10**6, 256
+TEXT = "l2_resident.h"
+
+
+def values(weight_bytes: int) -> list[int]:
+    """Return the values that the knob may take."""
+    return [*VALUES] if weight_bytes >= LEAST else [0]
+
+
+def untuned(weight_bytes: int, target: Target) -> int:
+    """Return the value of the knob where nothing was tuned: on devices like those measured."""
+    return UNTUNED if weight_bytes >= LEAST and common.clusters_of(target) else 0
+
+
+def in_256ths(weight_bytes: int, choice: Mapping[str, int]) -> dict[str, int]:
+    """Return a choice for a kernel, which reads what stays as a share of the weights."""
+    sizes = {name: value for name, value in choice.items() if name != KNOB}
+    megabytes = choice.get(KNOB, 0)
+    share = round(PARTS * megabytes * MEGABYTE / (weight_bytes or 1)) if megabytes else PARTS
+    return {**sizes, "resident_256ths": max(1, min(share, PARTS))}
