@@ -145,10 +145,7 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     else:
         # Lanes of a warp that load different rows read them more slowly, and so do short runs.
         runs = apart**0.15 * (32 / common.smaller(tiling.columns, 32)) ** 0.1
-        loaded = size - l2_resident.MEGABYTE * choice.get(
-            l2_resident.KNOB, _resident(shape, target)
-        )
-        reading = (loaded / MEMORY_BYTES if far else own) * runs * (1 + 0.06 * clustered)
+        reading = (size / MEMORY_BYTES if far else own) * runs * (1 + 0.06 * clustered)
     waiting = waves * tiling.turns * turn
     working = waves * tiling.turns * tiling.turn * tiling.columns * together * shape.m / 64
     cycles: float = (reading**3 + waiting**3 + working**3) ** (1 / 3)

@@ -7,7 +7,6 @@ from autotune.templates import common
 from autotune.templates.convolutions.conv2d_int8 import IntegerConv2dNhwc, Requantisation
 from autotune.templates.convolutions.conv2d_shape import Window
 from autotune.templates.products import (
-    gemm_float,
     gemm_skinny_int8,
     l2_resident,
     matvec_across,
@@ -124,16 +123,6 @@ def test_part_of_the_weights_stays_where_the_cache_does_not_hold_all(family, sma
 def test_where_it_was_no_gain_a_part_stays_only_when_tuned(family, shape):
     assert family.default_choice(shape, HOPPER)[l2_resident.KNOB] == 0
     assert max(family.candidates(shape)[l2_resident.KNOB]) > 0
-
-
-def test_one_row_by_columns_beyond_the_cache_is_estimated_without_what_stays():
-    shape = Gemm(1, 4096, 4096)
-    choice = matvec_across.default_choice(shape, HOPPER)
-    cycles = [
-        matvec_across.estimate(shape, choice | {l2_resident.KNOB: mb}, HOPPER) for mb in (0, 8)
-    ]
-    assert 0.85 < cycles[1] / cycles[0] < 0.95
-    assert gemm_float.family_of(shape, HOPPER, ()) is matvec_across
 
 
 def test_unaligned_rows_of_integers_are_loaded_alike():
