@@ -89,6 +89,7 @@ CASES = [
     (ops.WriteSlice((1, 0, 4), (1, 1, 1)), (3, 4, 7), (1, 4, 3)),
     (ops.WriteSlice((0, 0), (1, 1)), (3, 4), (3, 4)),
     (ops.Atan2(), (3, 4), (1, 4)),
+    (ops.Copysign(), (3, 4), (1, 4)),
     (ops.Cumprod(), (3, 7)),
     (ops.Logcumsumexp(1), (2, 10, 3)),
     (ops.Cumprod(1), (2, 10, 3)),

@@ -79,6 +79,10 @@ FloorDivide = _binary("floor_divide", topi.floor_divide, np.floor_divide)
 Power = _binary("power", topi.power, np.power)
 # The angle of the point that has the second input beside the axis, and the first above it.
 Atan2 = _binary("atan2", lambda y, x: broadcast(te.atan2, y, x, "T_atan2"), np.arctan2)
+# The size of the first input with the sign of the second, zeros and what is no number included.
+Copysign = _binary(
+    "copysign", lambda x, y: broadcast(te.copysign, x, y, "T_copysign"), np.copysign
+)
 # The remainder with the sign of the dividend, as in C, and with that of the divisor.
 Mod = _binary("mod", topi.mod, np.fmod)
 FloorMod = _binary("floor_mod", topi.floor_mod, np.mod)

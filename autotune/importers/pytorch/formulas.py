@@ -8,18 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from autotune.errors import GraphError
+from autotune.importers.pytorch import special
 from autotune.utils.lazy_torch import torch
 
 # Numbers that are compared with each other, as for a sort.
 _MOST_BOUNDARIES = 4096
 # Rows from which on distances are computed by a product, as torch does.
 _BY_PRODUCT, _NEVER_BY_PRODUCT = 25, 2
-# Coefficients of 1, t, ... in the exponent of erfc; where erfc is 0 in float32.
-_ERFC = (
-    -1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398,
-    1.48851587, -0.82215223, 0.17087277,
-)  # fmt: skip
-_NO_TAIL = 16
 # Powers of 2 that take the least number beyond the greatest, by the bytes of a float.
 _MOST_POWER = {4: 300, 8: 2200}
 
@@ -28,10 +23,9 @@ def formulas() -> dict[Any, Callable[..., Any]]:
     """Return what computes a call, by overloads of operators, for ``run_decompositions``."""
     aten = torch("importers", GraphError).ops.aten
     return {
-        aten.copysign.Tensor: _copysign,
-        aten.copysign.Scalar: lambda x, sign: _copysign(x, _number(sign, x)),
-        aten.signbit.default: _is_negative,
-        aten.erfc.default: _in_floats(_erfc),
+        aten.erfc.default: _in_floats(special.erfc),
+        aten.lgamma.default: _in_floats(special.lgamma),
+        aten.digamma.default: _in_floats(special.digamma),
         aten.ldexp.Tensor: _ldexp,
         aten.addbmm.default: _addbmm,
         aten.dist.default: lambda a, b, p=2: torch().linalg.vector_norm(a - b, p),
@@ -50,6 +44,10 @@ def formulas() -> dict[Any, Callable[..., Any]]:
         ),
         aten.index_fill.int_Scalar: _index_fill,
         aten.index_fill.int_Tensor: _index_fill,
+        aten.index_reduce.default: _index_reduce,
+        aten.nanmedian.default: lambda x: _nanmedian(x.reshape(-1), 0)[0],
+        aten.nanmedian.dim: _nanmedian,
+        aten.mode.default: _mode,
         aten._cdist_forward.default: _distances,
     }
 
@@ -84,40 +82,6 @@ def _number(value: float, like: Any) -> Any:
     pytorch = torch()
     kind = pytorch.result_type(like, value)
     return pytorch.full((), value, dtype=kind, device=like.device)
-
-
-def _copysign(x: Any, sign: Any) -> Any:
-    pytorch = torch()
-    kind = _float_kind(x, sign)
-    size = x.to(kind).abs()
-    return pytorch.where(_is_negative(sign), -size, size)
-
-
-def _is_negative(x: Any) -> Any:
-    negative = x < 0
-    if x.dtype.is_floating_point:  # the zero that is negative
-        negative = negative | ((x == 0) & (x.reciprocal() < 0))
-    return negative
-
-
-def _erfc(x: Any) -> Any:
-    """Return 1 - erf(x); where that has few digits left, by a fit in t = 1 / (1 + |x| / 2).
-
-    W. H. Press and others, Numerical Recipes in C, 1992, section 6.2: within 1.2e-7 of the result.
-    """
-    pytorch = torch()
-    if x.dtype is pytorch.float64:
-        return NotImplemented
-    size = x.clamp(0, _NO_TAIL)
-    t = 1 / (1 + size / 2)
-    fit = pytorch.zeros_like(t)
-    for each in reversed(_ERFC):
-        fit = fit * t + each
-    # The square is the exact one of few bits, and a small rest.
-    short = (size * 16).round() / 16
-    rest = (size - short) * (size + short)
-    tail = t * (fit - rest).exp() * (-short * short).exp()
-    return pytorch.where(x > 0.5, tail, 1 - pytorch.erf(x))
 
 
 def _ldexp(x: Any, power: Any) -> Any:
@@ -220,6 +184,53 @@ def _index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
     if not isinstance(value, torch().Tensor):
         value = torch().full((), value, dtype=x.dtype, device=x.device)
     return torch().ops.aten.index_put(whole, places, value.to(x.dtype)).reshape(x.shape)
+
+
+def _index_reduce(
+    x: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
+) -> Any:
+    """Combine rows with those at places along an axis."""
+    if not index.numel():
+        return x.clone()
+    whole = x.reshape(x.shape or (1,))
+    source = source.reshape(source.shape or (1,))
+    axis = dim % whole.dim()
+    line = [-1 if i == axis else 1 for i in range(whole.dim())]
+    index = index.reshape(line).expand(source.shape)
+    made = whole.scatter_reduce(axis, index, source, reduce, include_self=include_self)
+    return made.reshape(x.shape)
+
+
+def _nanmedian(x: Any, dim: int, keepdim: bool = False) -> tuple[Any, Any]:
+    """Return the lower median of the numbers along an axis, and where it is."""
+    if not x.shape:
+        return x.clone(), torch().zeros((), dtype=torch().int64, device=x.device)
+    values, places = x.sort(dim=dim, stable=True)  # what is no number comes last
+    count = (~x.isnan()).sum(dim, keepdim=True)
+    return _at(values, places, dim, (count - 1).clamp(min=0) // 2, keepdim)
+
+
+def _mode(x: Any, dim: int = -1, keepdim: bool = False) -> Any:
+    """Return the least of the most frequent elements along an axis, and its last place."""
+    if not x.shape:
+        return x.clone(), torch().zeros((), dtype=torch().int64, device=x.device)
+    if x.shape[dim] > _MOST_BOUNDARIES:
+        return NotImplemented
+    values, places = x.sort(dim=dim, stable=True)
+    last = values.movedim(dim, -1)
+    count = (last[..., None] == last[..., None, :]).sum(-1)
+    # The first of the greatest counts is that of the least element, whose last place is wanted.
+    extent = x.shape[dim]
+    first = count.argmax(-1, keepdim=True)
+    more = (count.gather(-1, first) - 1).clamp(min=0)
+    index = (first + more).clamp(max=extent - 1).movedim(-1, dim)
+    return _at(values, places, dim, index, keepdim)
+
+
+def _at(values: Any, places: Any, dim: int, index: Any, keepdim: bool) -> tuple[Any, Any]:
+    """Return what is at one index of each line along an axis."""
+    found = values.gather(dim, index), places.gather(dim, index)
+    return found if keepdim else (found[0].squeeze(dim), found[1].squeeze(dim))
 
 
 def _distances(a: Any, b: Any, p: float, mode: int | None) -> Any:

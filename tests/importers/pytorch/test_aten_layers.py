@@ -1,6 +1,7 @@
 """Products, convolutions, norms, pooling, attention and cells, against PyTorch in float64."""
 
 import functools
+import math
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from autotune.importers import from_pytorch  # noqa: E402
-from tests.importers.pytorch.families import Family, check, check_each, t  # noqa: E402
+from tests.importers.pytorch.families import Family, check, check_each, t, whole  # noqa: E402
 
 F = torch.nn.functional
 
@@ -110,6 +111,15 @@ def test_norms_are_those_of_torch(name):
     NORMS.check(name)
 
 
+# Numbers among which some are none.
+ODD = torch.where(t(2, 3, 9, 7, seed=3) > 1, math.nan, t(2, 3, 9, 7))
+
+
+def _with_places(pool, x, *args, **how):
+    """Return the greatest numbers of windows, and where they are."""
+    return pool(x, *args, **how, return_indices=True)
+
+
 POOLS = {
     "max 1d": (lambda x: F.max_pool1d(x, 3, 2, 1), t(2, 3, 9)),
     "max 2d": (lambda x: F.max_pool2d(x, 3, 2, 1), t(2, 3, 9, 8)),
@@ -129,6 +139,21 @@ POOLS = {
     "adaptive that overlaps": (lambda x: F.adaptive_avg_pool2d(x, (3, 5)), t(2, 3, 7, 8)),
     "adaptive 1d": (lambda x: F.adaptive_avg_pool1d(x, 3), t(2, 3, 7)),
     "adaptive max": (lambda x: F.adaptive_max_pool2d(x, (3, 2)), t(2, 3, 7, 8)),
+    "adaptive max with places": (lambda x: _with_places(F.adaptive_max_pool2d, x, (3, 2)), ODD),
+    "max 1d with places": (lambda x: _with_places(F.max_pool1d, x[0], 3, 2, 1), ODD),
+    "max 2d with places": (lambda x: _with_places(F.max_pool2d, x, 3, 2, 1), ODD),
+    "max 2d with places of equals": (
+        lambda x: _with_places(F.max_pool2d, x, 3, 2, 1, ceil_mode=True, dilation=(1, 2)),
+        whole(3, 2, 3, 9, 7).double(),
+    ),
+    "max 2d with places of the least": (
+        lambda x: _with_places(F.max_pool2d, x, 3, 2, 1), torch.full((1, 1, 6, 6), -math.inf),
+    ),
+    "max 3d with places": (lambda x: _with_places(F.max_pool3d, x, 2, 2, 1, ceil_mode=True), ODD),
+    "unpool 2d": (
+        lambda x: F.max_unpool2d(*_with_places(F.max_pool2d, x, 2), 2, output_size=(9, 7)),
+        t(2, 3, 9, 7),
+    ),
 }  # fmt: skip
 
 

@@ -81,6 +81,13 @@ ORDERS = Family({
     "median": (lambda x: (*x.median(1), *x.median(0, True), x.median()), t(5, 4, 3)),
     "median of whole numbers": (lambda x: x.median(1)[0], whole(9, 3, 4)),
     "median of what is no number": (lambda x: (*x.median(1), x.median()), with_nan()),
+    "median of the numbers": (
+        lambda x: (*x.nanmedian(1), *x.T.nanmedian(-2, True), x.nanmedian(), x[0, 0].nanmedian()),
+        with_nan(),
+    ),
+    "median of the numbers of whole ones": (lambda x: (*x.nanmedian(1),), whole(9, 3, 4)),
+    "mode": (lambda x: (*x.mode(), *x.T.mode(0, True), *x[0, 0].mode()), whole(3, 5, 9)),
+    "mode of floats": (lambda x: (*x.mode(0), *x[:1].mode(0)), t(3, 5).round()),
 })  # fmt: skip
 
 

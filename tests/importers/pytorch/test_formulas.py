@@ -19,6 +19,10 @@ EDGES = torch.tensor([-1.0, 0.0, 0.0, 0.3, 2.5])
 OWN = torch.tensor([[0, 3, 3, 8], [1, 2, 5, 5]])
 TAIL = torch.tensor([0.1, 0.51, -0.7, 2.0, 5.0, 9.1, 40.0, math.inf, -math.inf, math.nan])
 MASK = torch.tensor([[True, False, False], [False, True, True]])
+GAMMA = torch.tensor(
+    [0.0, -0.0, 1e-6, -1e-6, 0.1, 0.5, 0.9, 1.0, 1.001, 1.4, 1.5, 2.0, 2.001, 2.5, 3.0, 5.3, 7.4,
+     7.6, 30.0, 1e5, 3e36, math.inf, -1.0, -2.3, -50.2, -1e8, math.nan]
+)  # fmt: skip
 FORMULAS = {
     "erfc": (torch.erfc, TAIL),
     "erfc of halves": (torch.erfc, TAIL.bfloat16()),
@@ -42,6 +46,31 @@ FORMULAS = {
     "norm of one": (torch.linalg.vector_norm, -Y[1]),
     "logsumexp of one": (lambda x: x.logsumexp(0), Y[1]),
     "signbit": (torch.signbit, X),
+    "signbit of no number": (torch.signbit, torch.tensor([math.nan, -math.nan, -math.inf])),
+    "signbit of bytes": (torch.signbit, torch.tensor([3, 200], dtype=torch.uint8)),
+    "sign of no number": (lambda x, y: torch.copysign(x, y).signbit(), ODD[:2], -ODD[:2]),
+    "lgamma": (torch.lgamma, GAMMA),
+    "lgamma below 0": (torch.lgamma, torch.linspace(-6.15, -0.35, 59)),
+    "lgamma of halves": (torch.lgamma, GAMMA.half()),
+    "lgamma of whole numbers": (torch.lgamma, torch.arange(5)),
+    "digamma": (torch.digamma, GAMMA),
+    "digamma below 0": (torch.digamma, torch.linspace(-6.1, -0.2, 53)),
+    "digamma of halves": (torch.digamma, GAMMA.bfloat16()),
+    **{
+        f"index_reduce by {how}{'' if own else ' alone'}": (
+            lambda x, i, y, how=how, own=own: x.index_reduce(1, i, y, how, include_self=own),
+            ROWS, torch.tensor([0, 2, 0]), 2 * ROWS[:, 1:4],
+        )
+        for how in ("amax", "amin", "prod", "mean") for own in (True, False)
+    },
+    "index_reduce of one": (
+        lambda x, i, y: x.index_reduce(-1, i, y, "amax"), torch.tensor(2.0), torch.tensor(0),
+        torch.tensor(3.0),
+    ),
+    "index_reduce of whole numbers": (
+        lambda x, i, y: x.index_reduce(0, i, y, "mean"), torch.arange(6), torch.tensor([1, 1]),
+        torch.tensor([8, 4]),
+    ),
     "signbit of whole numbers": (torch.signbit, torch.tensor([1, -1, 0])),
     "ldexp": (torch.ldexp, X[:6], torch.tensor([1, -3, 140, 126, 0, -126])),
     "ldexp of whole numbers": (torch.ldexp, torch.arange(4), torch.tensor([3, -1, 0, 2])),
@@ -139,7 +168,7 @@ def test_formulas_give_torchs_numbers(name):
     assert str(got.dtype) == str(want.dtype).removeprefix("torch.")
     got, want = np.asarray(got, "float64"), want.double().numpy()
     tolerance = 1e-2 if "halves" in name else 2e-6
-    least = 1e-6 if name in ("addbmm", "bilinear") or "cdist" in name else 0
+    least = 1e-6 if name in ("addbmm", "bilinear") or "cdist" in name or "gamma" in name else 0
     np.testing.assert_allclose(got, want, rtol=tolerance, atol=least)
     if "of powers" in name:
         np.testing.assert_array_equal(got, want)

@@ -9,6 +9,7 @@ import numpy as np
 
 from autotune.graph import Value, ops
 from autotune.importers.pytorch.call import Call, converts
+from autotune.importers.pytorch.windows import places_of_greatest
 
 Sizes = Sequence[int] | int
 
@@ -18,7 +19,9 @@ def _each(sizes: Sizes | None, dims: int, default: Sequence[int] = ()) -> tuple[
     return given * dims if len(given) == 1 else given
 
 
-@converts("max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_with_indices")
+@converts(
+    "max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_with_indices", "max_pool3d_with_indices"
+)
 def max_pool(
     call: Call, x: Value, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
     dilation: Sizes = 1, ceil_mode: bool = False,
@@ -30,7 +33,13 @@ def max_pool(
         call, x, sizes, _each(stride, dims, sizes), _each(padding, dims), _each(dilation, dims)
     )
     result = _pooled(call, x, ops.MaxPool2d, windows)
-    return [result, None] if "indices" in call.name else result
+    if "indices" not in call.name:
+        return result
+    parts = [
+        [range(begin, begin + size * hole, hole) for begin in range(-side, -side + n * step, step)]
+        for (size, step, (side, _), hole), n in zip(windows, call.type.shape[-dims:], strict=True)
+    ]
+    return [result, places_of_greatest(call, x, parts)]
 
 
 def _dims(call: Call) -> int:
@@ -139,7 +148,13 @@ def adaptive_pool(call: Call, x: Value, output_size: Sequence[int]) -> Value | l
         made = x
         for axis, count in enumerate(results, x.type.ndim - dims):
             made = _along(call, made, axis, count, takes_max)
-    return [made, None] if takes_max else made
+    if not takes_max:
+        return made
+    parts = [
+        [range(i * n // k, -(-(i + 1) * n // k)) for i in range(k)]
+        for n, k in zip(x.shape[-dims:], results, strict=True)
+    ]
+    return [made, places_of_greatest(call, x, parts)]
 
 
 def _whole(call: Call, x: Value, axes: tuple[int, ...], takes_max: bool) -> Value:
