@@ -59,7 +59,9 @@ def lgamma(x: Any) -> Any:
     below = x < 0
     up = pytorch.where(below, 1 - x, x)
     # Between 1.5 and 2.5, and what it is multiplied by on the way there.
-    near, factor = up.clamp(max=_FAR), pytorch.ones_like(x)
+    # Not by a minimum, which on a GPU may be a number where one of two is none.
+    is_far = up > _FAR
+    near, factor = pytorch.where(is_far, _FAR, up), pytorch.ones_like(x)
     for _ in range(_STEPS):
         far = near > 2.5
         near = pytorch.where(far, near - 1, near)
@@ -70,11 +72,11 @@ def lgamma(x: Any) -> Any:
     for each in reversed(_LOG_GAMMA):
         series = (series + each) * rest
     series = series - pytorch.where(small, rest.log1p(), 0) - pytorch.where(half, near.log(), 0)
-    high = up.clamp(min=_FAR)
+    high = pytorch.where(is_far, up, _FAR)
     inverse = 1 / high
     tail = inverse * (1 / 12 - inverse * inverse * (1 / 360 - inverse * inverse / 1260))
     stirling = (high - 0.5) * (high.log() - 1) + (0.5 * math.log(2 * math.pi) - 0.5) + tail
-    made = pytorch.where(up > _FAR, stirling, series + factor.log())
+    made = pytorch.where(is_far, stirling, series + factor.log())
     made = pytorch.where(below, _log_of_sine(x) - made, made)
     return pytorch.where(x == -math.inf, math.inf, made)
 
