@@ -19,7 +19,6 @@ from autotune.ir.visitor import reads_in
 from autotune.lowering.attachments import (
     attach_chain,
     attachment,
-    tags_around,
     thread_axis,
 )
 from autotune.lowering.axes import axis_values, loop_extents, overrun_conditions
@@ -32,11 +31,12 @@ from autotune.lowering.extents import (
     is_constant,
     same_extent,
 )
+from autotune.lowering.memory import memory_of
+from autotune.lowering.over_zeros import ends_with_operands, zero_beyond
 from autotune.lowering.plan import Plan, StagePlan, Thread
 from autotune.lowering.regions import Region, clip, cover, relax, whole
 from autotune.lowering.scan_plan import check_steps, scan_plan
 from autotune.lowering.shared_work import beyond_tensor, check_shared_work, reads_own_block
-from autotune.lowering.unfinished import is_unattached, unattached
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp, Operation, PlaceholderOp, ScanOp
@@ -86,6 +86,8 @@ class _Inference:
         self.thread_of: dict[Var, Thread] = {}
         # Stages that compute, and read, beyond their tensors, with the conditions that they omit.
         self.unclipped: dict[Stage, list[Expr]] = {}
+        # Those of them whose sums run on over zeros, with which what they read is filled.
+        self.over_zeros: set[Stage] = set()
 
     def run(self) -> Plan:
         """Plan stage by stage, readers before what they read."""
@@ -117,7 +119,7 @@ class _Inference:
         chain = list(attach_chain(stage))
         root = chain[-1][0] if chain else stage
         outside = self._outside(stage)
-        scope = self._scope(stage, root)
+        scope = memory_of(stage, root, self.gpu, self.shown)
         regions = self._regions(stage, scope, outside)
         roots = {axis: region.extent for axis, region in zip(op.axis, regions, strict=True)}
         roots |= {axis: self._extent(op, axis) for axis in op.reduce_axis}
@@ -131,6 +133,8 @@ class _Inference:
         overruns = overrun_conditions(self.simplifier, stage.relations, extents, values)
         edges = self._edges(op, regions, values)
         body = self.simplifier.body(op, self._environment(op, regions, values))
+        if edges and any(each.stage in self.over_zeros for each, _ in self.reads.get(stage, ())):
+            body, edges = zero_beyond(self.simplifier, body, edges), []
         private = self.gpu and scope == "local" and not kept
         is_whole = private and stage.computes_whole_tiles
         # All threads of a warp have to take part in an instruction.
@@ -142,6 +146,11 @@ class _Inference:
         elif is_whole and asked != edges:
             raise beyond_tensor(stage)
         conditions = [*(condition for _, condition in overruns), *edges]
+        ends = [condition for axis, condition in overruns if is_whole and axis.kind == "reduce"]
+        if ends and ends_with_operands(self.simplifier, stage, body, values, extents, self.kept):
+            self.over_zeros.add(stage)
+            self.unclipped.setdefault(stage, []).extend(ends)
+            conditions = [each for each in conditions if each not in ends]
         plan = StagePlan(
             stage=stage,
             root=root,
@@ -238,23 +247,6 @@ class _Inference:
         around = [plan.loops[leaf] for leaf in target.leaf_iter_vars[: position + 1]]
         return plan.outside.union(*[form.vars for form in around])
 
-    def _scope(self, stage: Stage, root: Stage) -> str:
-        """Return the memory of a stage: what was asked for, or what fits where it is computed."""
-        asked = stage.scope or "global"
-        if root is stage or not self.gpu:
-            if root is stage and self.gpu and is_unattached(stage) and not self.shown:
-                raise LoweringError(unattached(stage))
-            return "global" if root is stage else "local"
-        if asked != "global":
-            # Memory of a warp is what its threads share: shared memory serves.
-            return "shared" if asked == "warp" else asked
-        tags = tags_around(stage)
-        if any(not tag.startswith("blockIdx") for tag in tags):
-            return "local"
-        # With no block around there is one block; its threads share what they compute together.
-        spread = any(thread_axis(stage, leaf) is not None for leaf in stage.leaf_iter_vars)
-        return "shared" if tags or spread else "local"
-
     def _regions(self, stage: Stage, scope: str, outside: frozenset[Var]) -> tuple[Region, ...]:
         op = stage.op
         assert isinstance(op, ComputeOp)
@@ -274,6 +266,7 @@ class _Inference:
             return tuple(all_known)
         for each in unclipped:  # which have to ask after all: the memory ends with the tensor
             plan, edges = self.plans[each], self.unclipped.pop(each)
+            self.over_zeros.discard(each)
             self.plans[each] = replace(plan, conditions=(*plan.conditions, *edges))
         pairs = zip(all_known, extents, strict=True)
         return tuple(clip(self.simplifier, region, extent) for region, extent in pairs)

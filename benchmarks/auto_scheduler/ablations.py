@@ -19,6 +19,7 @@ from autotune.auto_scheduler.search.space import annotate_gpu
 from autotune.auto_scheduler.search.space.program import Rows
 from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.auto_scheduler.sketch import tensor_cores, warpgroups
+from autotune.auto_scheduler.sketch.products import Product
 from autotune.lowering.passes import tensor_cores as mma
 
 
@@ -64,6 +65,16 @@ def _without_runs() -> None:
     setattr(mma_model, "RUN_GAP", 0)  # noqa: B010
 
 
+def _without_zeros() -> None:
+    """Multiply on tensor cores only sums whose steps are a multiple of a tile's."""
+    fits = Product.fits
+
+    def whole(self: Product, rows: int, columns: int, steps: int) -> bool:
+        return fits(self, rows, columns, steps) and self.extents[2] % steps == 0
+
+    setattr(Product, "fits", whole)  # noqa: B010
+
+
 # Structures, and ideas of how a search for a GPU looks for them.
 ABLATIONS: dict[str, Callable[[], None]] = {
     "pipelines": _without_pipelines,
@@ -73,6 +84,7 @@ ABLATIONS: dict[str, Callable[[], None]] = {
     "gaps": lambda: setattr(annotate_gpu, "ROW_OFFSETS", (0,)),
     "split": partial(_without_rule, "SplitAcrossBlocks"),
     "runs": _without_runs,
+    "zeros": _without_zeros,
     "phases": partial(_without_rule, "SumInPhases"),
     "sums": partial(_without_rule, "SplitPlainSums"),
     "block": partial(_without_rule, "RowsInBlock"),

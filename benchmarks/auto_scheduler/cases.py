@@ -267,6 +267,7 @@ CASES: dict[str, Case] = {
     "gemm2048_half": half_product(2048),
     "gemm4096_half": half_product(4096),
     "gemm_short_half": half_product(8192, 4096, 256),
+    "gemm1000_half": half_product(2048, 2048, 1000),
     "gemm197_half": half_product(197, 3072, 768),
     # As `topi.nn.matmul` defines it: with sums in float16.
     "gemm1024_half_sums": Case(
@@ -280,7 +281,7 @@ CASES: dict[str, Case] = {
     "gemm4096_tf32": tf32_product(4096),
     "gemm2048_tf32_turned": tf32_product(2048, turned=True),
     "gemm4096_tf32_turned": tf32_product(4096, turned=True),
-    # Of a depth that `wgmma` does not multiply.
+    # Of a depth that is no multiple of a tile's.
     "gemm1000_tf32_turned": tf32_product(2048, turned=True, depth=1000),
     "attention128": attention(96, 128, 64),
     "attention256": attention(48, 256, 64),
@@ -294,6 +295,7 @@ CASES: dict[str, Case] = {
     "conv_stride_half": half_convolution(128, 28, 256, 3, 2, batch=16),
     "conv256_half": half_convolution(256, 14, 256, 3),
     "conv512_half": half_convolution(512, 7, 512, 3),
+    "stem_half": half_convolution(3, 224, 64, 7, 2, batch=8),
     "conv64_half_nchw": half_convolution(64, 56, 64, 3, nhwc=False),
     "conv128_half_nchw": half_convolution(128, 28, 128, 3, batch=16, nhwc=False),
     "conv256_half_nchw": half_convolution(256, 14, 256, 3, nhwc=False),

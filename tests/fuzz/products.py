@@ -40,7 +40,7 @@ def matrices(rng):
     whole = rng.random() < 0.5
     m = rng.choice([16, 32, 64, 96]) if whole else rng.randrange(16, 110)
     n = rng.choice([32, 64, 96]) if whole else rng.randrange(32, 110)
-    k = rng.choice([16, 32, 64, 128, 256])
+    k = rng.choice([16, 32, 64, 128, 256, *(rng.randrange(16, 200) for _ in range(3))])
     batch = rng.choice([None, None, 2, 3])
     if m * n * k * (batch or 1) > MOST_WORK:
         return matrices(rng)
@@ -62,7 +62,7 @@ def convolution(rng):
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     conv = Conv(
         n=rng.choice([1, 1, 2, 3, 8]),
-        c=rng.choice([4, 16, 16, 32, 64, 128]),
+        c=rng.choice([3, 4, 16, 16, 24, 32, 64, 128]),
         h=rng.randrange(reach[0], 15),
         w=rng.randrange(reach[1], 17),
         f=rng.choice([32, 40, 64, 64, 67, 72, 128]),
@@ -77,7 +77,7 @@ def convolution(rng):
     )
     conv = replace(conv, pad=(0, 0, 0, 0)) if rng.random() < 0.3 else conv
     places, steps = conv.n * conv.out[0] * conv.out[1], conv.c * kernel[0] * kernel[1]
-    if places < 16 or steps % 16 or places * steps * conv.f > MOST_WORK:
+    if places < 16 or steps < 16 or places * steps * conv.f > MOST_WORK:
         return convolution(rng)
     return _exact(conv.tensors(), conv.wanted)
 
@@ -98,7 +98,7 @@ def groups(rng):
     )
     out = (conv.size + 2 * (kernel // 2) - kernel) // conv.stride + 1
     places, steps = conv.n * out * out, conv.c // count * kernel * kernel
-    if places < 16 or steps % 16 or places * steps * conv.f > MOST_WORK:
+    if places < 16 or steps < 16 or places * steps * conv.f > MOST_WORK:
         return groups(rng)
     return _exact(conv.tensors(), conv.wanted)
 

@@ -107,6 +107,7 @@ def _chain(context: SketchContext, state: State, stage_id: int) -> _Chain | None
         found is None
         or not _is_plain(found)
         or not found.fits(2 * ROWS, COLUMNS * OWN, found.depth)
+        or found.extents[2] % found.depth
     ):
         return None
     operand = state.stage_id(found.operands[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
+from operator import ge
 
 from autotune.auto_scheduler.graph.reads import reads_of
 from autotune.auto_scheduler.sketch.across_blocks import longest_reduction, summed_in_parts
@@ -36,16 +37,13 @@ from autotune.utils.math import ceil_div
 _SHORT = ("float16", "bfloat16")
 # Threads of a warp by rows and columns.
 ROWS, COLUMNS = 8, 4
-# Bytes of a row of the left operand of one instruction, of what is copied at once, and of rows in
-# shared memory that ``wgmma`` reads.
+# Bytes of a row of an instruction's left operand, of one copy, and of a row that ``wgmma`` reads.
 _ROW_BYTES, _COPIED_BYTES, _PANEL_BYTES = 32, 16, 128
 # Rows and columns of a tile, and of how many a device is full: sums of more are not cut in parts.
 _FEW_TILES, MULTIPROCESSORS = (64, 64), 132
 # Neighbouring columns of a thread, by the instructions: those of one row of an image.
 OWN_COLUMNS = {TENSOR_CORE: 8, WGMMA: 2}
-# Columns that one thread stores at once, or four.
-_TOGETHER = 8
-
+_TOGETHER = 8  # columns that one thread stores at once, or four
 
 # The loops of a stage over a batch, over rows and over columns.
 Loops = tuple[list[Iterator], Iterator, Iterator]
@@ -115,9 +113,8 @@ class Product:
         return self.transposed[self.operands.index(operand)]
 
     def fits(self, rows: int, columns: int, steps: int) -> bool:
-        """Return whether there is such a tile, and steps are a multiple of its."""
-        m, n, k = self.extents
-        return m >= rows and n >= columns and k % steps == 0
+        """Return whether there is such a tile; the last steps of several may be cut short."""
+        return all(map(ge, self.extents, (rows, columns, steps)))
 
     def divides(self, rows: int, columns: int) -> bool:
         """Return whether rows and columns are multiples of such a tile."""
@@ -218,18 +215,25 @@ def _views(op: ComputeOp, found: Product) -> list[tuple[Operation, list[list[int
     reads, views = reads_of(op), []
     sides = zip(found.operands, (found.rows, found.columns), found.transposed, strict=True)
     for operand, own, transposed in sides:
-        if len(own) == len(found.steps) == 1 and _is_matrix(reads[operand][0], own[0], found):
+        indices, shape = reads[operand][0], operand.outputs[0].shape
+        if len(own) == len(found.steps) == 1 and _is_matrix(shape, indices, own[0], found):
             continue
-        used = variables(*reads[operand][0])
+        used = variables(*indices)
         batch = [(axis,) for axis in found.batch if axis.var in used]
         order = (found.steps, own) if transposed else (own, found.steps)
         views.append((operand, [[numbers[axis] for axis in each] for each in (*batch, *order)]))
     return views
 
 
-def _is_matrix(indices: Sequence[Expr], own: IterVar, found: Product) -> bool:
-    """Return whether an operand's own axis and that of the reduction are dimensions of it."""
-    return own.var in indices and found.steps[0].var in indices
+def _is_matrix(shape: Sequence[object], at: Sequence[Expr], own: IterVar, found: Product) -> bool:
+    """Return whether an operand's own axis and that of the reduction are dimensions of it.
+
+    Where tiles may run on beyond the reduction, the dimension has to end with it.
+    """
+    (steps,), extent = found.steps, found.extents[2]
+    if own.var not in at or steps.var not in at:
+        return False
+    return extent % found.panel == 0 or shape[at.index(steps.var)] == extent
 
 
 def _factors(body: Reduce) -> tuple[ProducerLoad, ProducerLoad] | None:

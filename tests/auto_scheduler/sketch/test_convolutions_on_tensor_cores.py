@@ -100,7 +100,7 @@ def test_weights_are_views_of_the_places_that_they_have():
     [
         Conv(n=1, h=3, w=5),
         Conv(f=24),
-        Conv(c=3),
+        Conv(c=1),
     ],
     ids=["rows", "columns", "steps"],
 )

@@ -17,3 +17,8 @@ def matmul_tensor_core_along_steps():
 @case("cuda")
 def matmul_tensor_core_tf32():
     return product(128, 64, 64, dtype="tf32", out="float32")
+
+
+@case("cuda")
+def matmul_tensor_core_over_zeros():
+    return product(64, 64, 90, out="float32")

@@ -22,6 +22,7 @@ from autotune.auto_scheduler.search.space.program import Program, Rows
 from autotune.auto_scheduler.search.space.sampler import ProductLimit, RowLimits
 from autotune.auto_scheduler.search.space.steps import splits_of, tiling_splits
 from autotune.auto_scheduler.sketch.products import product_of
+from autotune.auto_scheduler.transform_steps import RfactorStep
 from autotune.auto_scheduler.transform_steps.loops import PIPELINE
 from autotune.ir import Add, Expr, FloorMod, IntImm, Mul, ProducerLoad, Var, substitute
 from autotune.ir.structure import same, variables
@@ -55,6 +56,8 @@ class ProductCostModel(ABC):
         self.singly = tuple([_is_copied_singly(each, found.vector) for each in copies])
         self.batch = prod([extent_of(axis) or 1 for axis in found.batch])
         self.extents = found.extents
+        # Blocks may sum a part each.
+        self.in_parts = any(isinstance(each, RfactorStep) for each in state.transform_steps)
         # The stage that it is attached to.
         self.root, _ = state.attach[stage_id]
         of_root = tiling_splits(state, stage_id)
@@ -80,8 +83,8 @@ class ProductCostModel(ABC):
 
     @property
     def divides_steps(self) -> bool:
-        """Whether steps are a multiple of those of one instruction."""
-        return self.extents[2] % self.product.depth == 0
+        """Whether steps, of parts of a sum, are a multiple of those of one instruction."""
+        return not self.in_parts or self.extents[2] % self.product.depth == 0
 
     @cached_property
     def around_seconds(self) -> float:
@@ -240,5 +243,6 @@ class ProductShape(ABC):
     @property
     def fills_a_tile(self) -> npt.NDArray[np.bool_]:
         """Whether a tile is no larger than all that there is: lowering would cut it."""
-        m, n, _ = self.extents
-        return np.asarray((self.tile_rows <= m) & (self.tile_columns <= n))
+        m, n, k = self.extents
+        fits = (self.tile_rows <= m) & (self.tile_columns <= n)
+        return np.asarray(fits & (self.depth < k + self.product.depth))

@@ -57,7 +57,9 @@ class WarpgroupCostModel(ProductCostModel):
 
     @property
     def divides_steps(self) -> bool:
-        """Whether steps are a multiple of those of one instruction, and of a row in memory."""
+        """Whether steps, of parts, are a multiple of an instruction's, and of a row in memory."""
+        if not self.in_parts:
+            return True
         transposed = self.product.item == _TRANSPOSABLE_BYTES and all(self.product.transposed)
         return self.extents[2] % (self.product.depth if transposed else self.product.panel) == 0
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from autotune.auto_scheduler.search.space.program import FactorSlot, Slot
-from autotune.auto_scheduler.search.space.steps import tiling_splits
+from autotune.auto_scheduler.search.space.steps import splits_of, tiling_splits
 from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS, product_of
 from autotune.auto_scheduler.sketch.tensor_cores import OWN
 from autotune.auto_scheduler.sketch.warpgroups import PANEL, TILE, UNIT
@@ -63,6 +63,12 @@ def rounded_tiles(sketch: StateObject, innermost: int) -> dict[int, Slot]:
                 assert isinstance(step, SplitStep)
                 rounded = _rounded(ceil_div(extent, side.unit), side.multiple)
                 found[number] = FactorSlot(number, rounded, len(step.lengths), innermost)
+        unit = product.depth if instructions == TENSOR_CORE else product.panel
+        if product.extents[2] % unit:
+            number = splits_of(sketch.transform_steps, stage_id)[-1]
+            count = ceil_div(product.extents[2], product.depth)
+            rounded = _rounded(count, unit // product.depth)
+            found[number] = FactorSlot(number, rounded, 1, innermost)
     return found
 
 
