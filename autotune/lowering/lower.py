@@ -283,6 +283,12 @@ class _Lowering:
             for draft, (root, _) in zip(drafts, nests, strict=True):
                 states = private_states(plan, self.simplifier, root)
                 draft.private = {storages.of(root.op.outputs[i]).buffer for i in states}
+                draft.of_warps = {
+                    storages.of(tensor).buffer
+                    for stage, each in plan.stages.items()
+                    if each.root is root and (each.scope, stage.scope) == ("shared", "warp")
+                    for tensor in stage.op.outputs
+                }
             kernels = [self._kernel(n, d) for d, (_, n) in zip(drafts, nests, strict=True)]
             kernels = [
                 replace(one, stage=stage.op.name, unfinished=self._unfinished(plan, stage))

@@ -26,7 +26,8 @@ def memory_of(stage: Stage, root: Stage, gpu: bool, shown: bool) -> str:
             raise LoweringError(unattached(stage))
         return "global" if root is stage else "local"
     if asked != "global":
-        # Memory of a warp is what its threads share: shared memory serves.
+        # Memory of a warp is what its threads share: shared memory serves, unless a pass
+        # finds that they share nothing.
         return "shared" if asked == "warp" else asked
     tags = tags_around(stage)
     if any(not tag.startswith("blockIdx") for tag in tags):

@@ -169,7 +169,10 @@ class CrossThreadNest(ReductionNest):
     def _store_total(self) -> Stmt:
         conditions = [c for c in self.plan.conditions if not self.reduces(c)]
         conditions += self.store_conditions()
-        if self.plan.scope != "local" and self.plan.stage.store_predicate is None:
+        # In memory of a warp all have the total, as in registers.
+        of_warp = self.plan.scope == "shared" and self.plan.stage.scope == "warp"
+        alone = self.plan.scope == "local" or of_warp
+        if not alone and self.plan.stage.store_predicate is None:
             conditions += self.crosser.first_thread()
         totals = self.crosser.totals()
         if self.plan.body.init:

@@ -31,6 +31,7 @@ class Draft:
         vthreads: how many virtual threads there were.
         limits: of the device; None where they are not checked.
         private: global buffers of which each thread reads only what it wrote itself.
+        of_warps: shared buffers that were asked for as memory of a warp.
         slots: which slot an index of a pipelined buffer is in; the pass that makes pipelines
             tells the one that places barriers.
         kernel: launch, parameters and memory, as the pass `describe` has found them.
@@ -46,5 +47,6 @@ class Draft:
     vthreads: int = 1
     limits: Limits | None = None
     private: Set[Buffer] = frozenset()
+    of_warps: Set[Buffer] = frozenset()
     slots: Slots = field(default_factory=dict)
     kernel: LoweredKernel | None = None

@@ -25,6 +25,7 @@ from autotune.lowering.passes.tensor_cores import use_tensor_cores
 from autotune.lowering.passes.unroll import unroll_loops
 from autotune.lowering.passes.vectorize import vectorize_loops
 from autotune.lowering.passes.vthread import inject_vthreads
+from autotune.lowering.passes.warp_memory import place_in_registers
 from autotune.lowering.passes.warpgroups import insert_proxy_fences, use_warpgroups
 from autotune.lowering.passes.wide_stores import widen_stores
 
@@ -52,6 +53,7 @@ PASSES = (
     Pass("vthread", inject_vthreads),
     Pass("tensor_cores", use_tensor_cores),
     Pass("warpgroups", use_warpgroups),
+    Pass("warp_memory", place_in_registers),
     Pass("partition", partition_loops),
     Pass("vectorize", vectorize_loops),
     Pass("stores", widen_stores),
