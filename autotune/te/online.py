@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import e, log2
 from typing import Any
 
 from autotune.errors import ScheduleError
@@ -115,7 +116,7 @@ def online(tensors: Sequence[Tensor], product: Tensor, length: int) -> list[Tens
 
 
 def in_parts(tensors: Sequence[Tensor], found: WeightedRows, parts: RowParts) -> list[Tensor]:
-    """Returns the tensors of a graph in which parts stand in place of a product."""
+    """Return the tensors of a graph in which parts stand in place of a product."""
     moved = _Moved({found.op.outputs[0]: parts.result.outputs[0]})
     for op in post_order(tensor.op for tensor in tensors):
         moved.move(op)
@@ -123,7 +124,7 @@ def in_parts(tensors: Sequence[Tensor], found: WeightedRows, parts: RowParts) ->
 
 
 def row_parts(found: WeightedRows, length: int) -> RowParts:
-    """Returns the operations that compute a product in parts of rows, which divide them."""
+    """Return the operations that compute a product in parts of rows, which divide them."""
     if length < 1 or found.length % length:
         raise ScheduleError(
             f"online({found.op.name}): rows of {found.length} are no multiple of parts of {length}"
@@ -182,7 +183,7 @@ class _SplitRows:
         return _RUN if columns % _RUN == 0 and inner not in self.row_places else 1
 
     def scores(self) -> Tensor:
-        """Returns what the softmax reads, by parts."""
+        """Return what the softmax reads, by parts."""
 
         def score(part: Expr, *at: Expr) -> Expr:
             *row, step = at
@@ -191,7 +192,7 @@ class _SplitRows:
         return _computed((*self.extents, self.length), score, f"{self.found.scores.name}.part")
 
     def highest(self, scores: Tensor) -> Tensor:
-        """Returns the maximum of each part."""
+        """Return the maximum of each part."""
         t = self._steps()
         return _computed(
             self.extents,
@@ -200,19 +201,19 @@ class _SplitRows:
         )
 
     def powers(self, scores: Tensor, highest: Tensor) -> Tensor:
-        """Returns the weights before they are divided by their sums."""
+        """Return the weights before they are divided by their sums."""
 
         def power(p: Expr, *at: Expr) -> Expr:
             *row, step = at
             # Of a part that is masked everywhere the maximum is minus infinity, its powers zero.
             most = larger(highest(p, *row), min_value(FLOAT))
-            value = te_math.exp(self._value(scores, p, row, step) - most)
+            value = _exp(self._value(scores, p, row, step) - most)
             return cast(value, self.found.dtype)
 
         return _computed((*self.extents, self.length), power, f"{self.name}.powers")
 
     def totals(self, powers: Tensor) -> Tensor:
-        """Returns the sum of powers of each part."""
+        """Return the sum of powers of each part."""
         t = self._steps()
         return _computed(
             self.extents,
@@ -221,7 +222,7 @@ class _SplitRows:
         )
 
     def products(self, powers: Tensor) -> Tensor:
-        """Returns the product of each part."""
+        """Return the product of each part."""
         op = self.found.op
         body = op.body[0]
         assert isinstance(body, Reduce)
@@ -246,7 +247,7 @@ class _SplitRows:
     def joined(
         self, highest: Tensor, totals: Tensor, products: Tensor, run: int
     ) -> Sequence[Tensor]:
-        """Returns the maximum, the sum of powers and ``run`` columns of whole rows."""
+        """Return the maximum, the sum of powers and ``run`` columns of whole rows."""
         p = reduce_axis((0, self.parts), "part")
 
         def join(*at: Expr) -> Any:
@@ -260,7 +261,7 @@ class _SplitRows:
         return joined
 
     def quotient(self, total: Tensor, sums: Sequence[Tensor], run: int) -> Tensor:
-        """Returns what stands in place of the product."""
+        """Return what stands in place of the product."""
 
         def quotient(*at: Expr) -> Any:
             *outer, column = at
@@ -273,14 +274,14 @@ class _SplitRows:
         return _computed([axis.extent for axis in self.found.op.axis], quotient, self.name)
 
     def _along(self, part: Expr, step: Expr) -> Expr:
-        """Returns the place in a row of a step of a part."""
+        """Return the place in a row of a step of a part."""
         return part * self.length + step
 
     def _steps(self) -> IterVar:
         return reduce_axis((0, self.length), self.found.axes[-1].name)
 
     def _value(self, scores: Tensor, part: Expr, row: Sequence[Expr], step: Expr) -> Expr:
-        """Returns what is raised to a power."""
+        """Return what is raised to a power."""
         read = _ReadInstead(self.found.scores, scores, (part, *row, step))
         pairs = zip(self.found.axes, (*row, self._along(part, step)), strict=True)
         places: dict[Var, Expr] = {axis.var: each for axis, each in pairs}
@@ -288,7 +289,7 @@ class _SplitRows:
 
 
 def _computed(extents: Sequence[object], value: Callable[..., object], name: str) -> Tensor:
-    """Does as `compute`, for one value at each place."""
+    """Do as `compute`, for one value at each place."""
     made: Tensor = compute(extents, value, name)
     return made
 
@@ -298,10 +299,15 @@ def _op_of(tensor: Tensor) -> ComputeOp:
     return tensor.op
 
 
+def _exp(x: Expr) -> Expr:
+    """Return a power of e, as one of 2, which GPUs have an instruction for."""
+    return te_math.exp2(x * log2(e))
+
+
 def _join(a: Sequence[Expr], b: Sequence[Expr]) -> tuple[Expr, ...]:
     """Return what two parts of a row have together: maximum, sum of powers, products."""
     most = larger(a[0], b[0], min_value(FLOAT))
-    first, second = te_math.exp(a[0] - most), te_math.exp(b[0] - most)
+    first, second = _exp(a[0] - most), _exp(b[0] - most)
     rest = zip(a[1:], b[1:], strict=True)
     return most, *(one * first + other * second for one, other in rest)
 
