@@ -12,6 +12,7 @@ from autotune.auto_scheduler.search.analytical.cpu_parameters import CpuParamete
 from autotune.auto_scheduler.search.analytical.gpu import GpuCostModel
 from autotune.auto_scheduler.search.analytical.gpu_parameters import GpuParameters
 from autotune.auto_scheduler.search.analytical.in_block import InBlockCostModel
+from autotune.auto_scheduler.search.analytical.online import OnlineCostModel
 from autotune.auto_scheduler.search.analytical.products import ProductCostModel
 from autotune.auto_scheduler.search.analytical.several import SeveralCostModel, other_stages
 from autotune.auto_scheduler.search.analytical.tensor_cores import (
@@ -38,7 +39,12 @@ from autotune.auto_scheduler.sketch.tensor_cores import TensorCores
 from autotune.auto_scheduler.sketch.transposing import TileTransposed
 from autotune.auto_scheduler.sketch.warpgroups import WarpgroupTensorCores
 from autotune.auto_scheduler.states.loop_state import StateObject, plain_state
-from autotune.auto_scheduler.transform_steps import RfactorStep, SplitStep, TransformStep
+from autotune.auto_scheduler.transform_steps import (
+    OnlineStep,
+    RfactorStep,
+    SplitStep,
+    TransformStep,
+)
 from autotune.auto_scheduler.transform_steps.loops import WGMMA
 from autotune.te.tensor import Operation
 from autotune.utils.garbage import collection_paused
@@ -117,7 +123,8 @@ def _gpu_cost_model(program: Program, device: GpuParameters) -> AnalyticalCostMo
     roots = [program.state.attach[each][0] for each in multiplied]
     if roots[0] in program.state.attach:
         first, second = multiplied
-        return InBlockCostModel(program, first, second, device)
+        in_parts = isinstance(program.state.transform_steps[0], OnlineStep)
+        return (OnlineCostModel if in_parts else InBlockCostModel)(program, first, second, device)
     products = [_product_cost_model(program, each, device) for each in multiplied]
     others = other_stages(program, device)
     several = len(products) > 1 or others.tiled

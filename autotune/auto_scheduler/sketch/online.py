@@ -1,52 +1,49 @@
 """A rule for products of a softmax of a product in parts of rows: one kernel for long rows.
 
 As FlashAttention (Dao et al., 2022) does: a block computes some rows of the last product, and goes
-through the parts of these rows. Scores and powers of a part are in shared memory, sums and results
-so far in registers (`autotune.te.online`).
+through the parts of these rows (`autotune.te.online`). A warp has rows of its own, so that what is
+between the products stays in registers: a thread has those scores that instructions of tensor
+cores leave in it, and its powers of them are what it passes to the next instructions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import prod
 from typing import ClassVar
 
 from autotune.auto_scheduler.graph.online import online_graph, weighted_stage
-from autotune.auto_scheduler.sketch.caches import CacheRead
-from autotune.auto_scheduler.sketch.in_block import (
-    OPERAND_GAP,
-    RESULT_GAP,
-    TOGETHER,
-    open_splits,
-)
+from autotune.auto_scheduler.sketch.in_block import TOGETHER, open_splits
 from autotune.auto_scheduler.sketch.inline import should_inline
 from autotune.auto_scheduler.sketch.products import (
     COLUMNS,
     ROWS,
     arch_of,
-    bind_together,
     product_of,
 )
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.sketch.stage_queries import (
     fusible_consumer,
     is_output,
-    producers,
 )
 from autotune.auto_scheduler.sketch.tensor_cores import FIRST_ARCH, OWN, tile_for_warps
-from autotune.auto_scheduler.states.loops import IterKind
+from autotune.auto_scheduler.states.loops import Iterator
 from autotune.auto_scheduler.states.state import State
+from autotune.auto_scheduler.transform_steps import OnlineStep
 from autotune.auto_scheduler.transform_steps.loops import TENSOR_CORE
 from autotune.te.online import RowParts
 from autotune.te.relation import extent_of
 from autotune.te.tensor import Operation
 from autotune.te.weighted_rows import WeightedRows
 
-# Lengths of the parts of rows, and parts that rows have at least.
-_LENGTHS, _FEWEST = (64, 128), 3
+# Lengths of the parts of rows, and parts that rows have at least; columns of results at most, as a
+# warp has whole rows of these in registers.
+_LENGTHS, _FEWEST, _MOST_COLUMNS = (64, 128), 3, 128
 # Bytes of all scores at least, which the cache of a GPU does not hold: kernels that write and read
-# them took 19.4 us for 16 MiB on an H200, parts of rows 22.1; for 64 MiB 74.7 and 58.0.
+# them took 19.4 us for 16 MiB on an H200; for 64 MiB 74.7, parts of rows 39.4.
 LEAST_BYTES = 2**25
+# Pairs of neighbouring scores that a thread multiplies at once.
+_RUNS = 8
 # Bytes of a factor and of a score, and steps of an instruction.
 _HALF, _SCORE, _DEPTH = 2, 4, 16
 
@@ -57,7 +54,12 @@ class RowsInParts:
     name: ClassVar[str] = "RowsInParts"
 
     def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
-        """Returns whether a stage is the last product of such a chain, of which all is plain."""
+        """Returns whether a stage is the last product of such a chain, of which all is plain.
+
+        What is computed in parts already is left as it is.
+        """
+        if _has_place(state, stage_id):
+            return Condition.APPLY_AND_SKIP_REST
         if not context.is_gpu or arch_of(context) < FIRST_ARCH or state.transform_steps:
             return Condition.PASS
         found = weighted_stage(state.compute_dag, stage_id)
@@ -66,6 +68,9 @@ class RowsInParts:
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Begin with the graph in parts, for each length of these."""
+        if _has_place(state, stage_id):
+            yield state, stage_id - 1
+            return
         found = weighted_stage(state.compute_dag, stage_id)
         assert found is not None
         for length in _lengths(found):
@@ -74,6 +79,13 @@ class RowsInParts:
             graph = online_graph(state.compute_dag, stage_id, length)
             assert graph is not None
             yield _in_parts(context, new, graph.parts)
+
+
+def _has_place(state: State, stage_id: int) -> bool:
+    """Return whether a stage is computed in a loop of a graph in parts."""
+    steps = state.transform_steps
+    in_parts = bool(steps) and isinstance(steps[0], OnlineStep)
+    return in_parts and stage_id in state.state_object.attach
 
 
 def _lengths(found: WeightedRows) -> list[int]:
@@ -98,6 +110,8 @@ def _are_products(found: WeightedRows) -> bool:
             return False
     last = product_of(found.op, TENSOR_CORE)
     assert last is not None
+    if last.extents[1] > _MOST_COLUMNS:
+        return False
     rows = tuple([axis.var for axis in found.op.axis[:-1]])
     return last.operands[0] is found.weights.tensor.op and found.weights.indices[:-1] == rows
 
@@ -105,9 +119,10 @@ def _are_products(found: WeightedRows) -> bool:
 def _in_parts(context: SketchContext, new: State, parts: RowParts) -> Derived:
     """Return a state in which all parts are computed in one kernel, and the next stage."""
     root = _root(context, new, parts)
-    loops = new.stages[root].iters
-    lane = tile_for_warps(new, root, (list(loops[:-2]), loops[-2], loops[-1]))
-    splits = open_splits(new, root)
+    top, loops = new.stages[root].op, new.stages[root].iters
+    columns = (extent_of(parts.result.axis[-1]) or 1) // (COLUMNS * OWN)
+    lane = tile_for_warps(new, root, (list(loops[:-2]), loops[-2], loops[-1]), (columns, 1))
+    (tile,) = open_splits(new, root)
     joined = new.stage_id(parts.joined)
     loops = new.stages[joined].iters
     new.reorder(joined, [loops[-1], *loops[:-1]])
@@ -115,10 +130,19 @@ def _in_parts(context: SketchContext, new: State, parts: RowParts) -> Derived:
     products = new.stage_id(parts.products)
     _multiply(new, products, len(parts.products.axis) - 2)
     new.compute_at(products, joined, new.stages[joined].iters[0])
-    new = _copied(context, new, products, parts.powers)
+    inner = new.stages[joined].iters[0]
+    for op in _operands(parts.products):
+        if op is not parts.powers:
+            _copy(new, op, parts.products, parts.joined, inner)
     for op in (parts.powers, parts.totals, parts.highest):
-        _in_rows(new, op, parts.joined, splits)
-    return new, _scores(new, parts, splits) - 1
+        _in_rows(new, op, parts.joined, tile)
+    scores = _scores(new, parts, tile)
+    queries, keys = _operands(parts.scores)
+    product = new.stages[scores].op
+    _copy(new, keys, product, parts.joined, inner)
+    block = new.stages[new.stage_id(top)].iters[0]
+    _copy(new, queries, product, top, block)
+    return new, new.stage_id(product) - 1
 
 
 def _root(context: SketchContext, new: State, parts: RowParts) -> int:
@@ -138,63 +162,67 @@ def _multiply(state: State, stage_id: int, row: int) -> None:
     """Order the loops of a product for instructions, which are its last three, and mark them."""
     *data, k = state.stages[stage_id].iters
     chunk, step = state.split(stage_id, k, [_DEPTH])
-    outer, inner = state.split(stage_id, chunk, [None])
-    state.reorder(stage_id, [*data[:row], outer, inner, step, *data[row:]])
+    state.reorder(stage_id, [*data[:row], chunk, step, *data[row:]])
+    state.unroll(stage_id, chunk)
     state.pragma(stage_id, step, TENSOR_CORE)
 
 
-def _copied(context: SketchContext, state: State, stage_id: int, other: Operation) -> State:
-    """Return a state in which what a product reads, but for one stage, is copied tile by tile."""
-    for source in sorted(producers(context, state, stage_id), reverse=True):
-        if state.stages[source].op is not other:
-            ((state, _),) = CacheRead().apply(context, state, source)
-    return state
+def _operands(op: Operation) -> tuple[Operation, Operation]:
+    """Return what a product on tensor cores reads: the factor of rows, and that of columns."""
+    product = product_of(op, TENSOR_CORE)
+    assert product is not None
+    return product.operands
 
 
-def _in_rows(state: State, op: Operation, joined: Operation, splits: Sequence[int]) -> None:
-    """Compute a stage of rows of a part in shared memory, four threads a row."""
+def _copy(
+    state: State, source: Operation, product: Operation, target: Operation, loop: Iterator
+) -> None:
+    """Copy what a product reads to shared memory, in a loop of another stage."""
+    place = state.stage_id(source)
+    state.cache_read(place, "shared", [state.stage_id(product)])
+    state.compute_at(place + 1, state.stage_id(target), loop)
+
+
+def _in_rows(state: State, op: Operation, joined: Operation, tile: int) -> None:
+    """Compute a stage of rows of a part as threads have the scores, four threads a row."""
     at = state.stage_id(op)
-    state.cache_write(at, "shared")
+    state.cache_write(at, "warp")
     state.compute_inline(at + 1)
     target = state.stage_id(joined)
-    loops = state.stages[at].iters
-    *outer, row, column = loops
-    if column.iter_kind is not IterKind.REDUCTION:
-        state.storage_align(at, row, *OPERAND_GAP)
+    *outer, row, column = state.stages[at].iters
     rows, lane_row = state.split(at, row, [ROWS])
-    rows, warp = state.follow_fused_split(at, rows, splits, 1, True)
+    rows, own_rows, warp = state.follow_split(at, rows, tile, 2)
     runs, lane_column, own = state.split(at, column, [COLUMNS, TOGETHER])
-    state.reorder(at, [*outer, rows, warp, lane_row, runs, lane_column, own])
+    order = [*outer, rows, own_rows, warp, lane_row, runs, lane_column, own]
+    state.reorder(at, order)
+    for loop in (own_rows, runs):
+        state.unroll(at, loop)
     state.bind(at, warp, "threadIdx.z")
     state.bind(at, lane_row, "threadIdx.y")
     state.bind(at, lane_column, "threadIdx.x")
-    if column.iter_kind is not IterKind.REDUCTION:
-        state.vectorize(at, state.stages[at].iters[-1])
     state.compute_at(at, target, state.stages[target].iters[0])
 
 
-def _scores(state: State, parts: RowParts, splits: Sequence[int]) -> int:
-    """Multiply the scores of a part to shared memory; return the stage of the product."""
+def _scores(state: State, parts: RowParts, tile: int) -> int:
+    """Multiply the scores of a part in registers; return the stage of the product."""
     at = state.stage_id(parts.scores)
-    state.cache_write(at, "shared")
+    state.cache_write(at, "warp")
     state.compute_inline(at + 1)
     state.cache_write(at, "local")
     stored, target = at + 1, state.stage_id(parts.joined)
     *batch, row, column = state.stages[stored].iters
-    state.storage_align(stored, row, *RESULT_GAP)
     rows, lane_row = state.split(stored, row, [ROWS])
-    columns, lane_column, own = state.split(stored, column, [COLUMNS, OWN])
-    tiles = zip((rows, columns), splits, strict=True)
-    each = [state.follow_split(stored, loop, source, 2) for loop, source in tiles]
-    outer, virtual, warps = ([loops[level] for loops in each] for level in range(3))
-    order = [*batch, *outer, *virtual, *warps, lane_row, lane_column, own]
+    rows, own_rows, warp = state.follow_split(stored, rows, tile, 2)
+    runs, lane_column, own = state.split(stored, column, [COLUMNS, TOGETHER])
+    # Of so many at a time virtual threads are written out.
+    several, runs = state.split(stored, runs, [_RUNS])
+    order = [*batch, rows, own_rows, several, runs, warp, lane_row, lane_column, own]
     state.reorder(stored, order)
-    for loop in virtual:
+    for loop in (own_rows, several, runs):
         state.bind(stored, loop, "vthread")
-    bind_together(state, stored, warps, "threadIdx.z")
+    state.bind(stored, warp, "threadIdx.z")
     state.bind(stored, lane_row, "threadIdx.y")
     lane = state.bind(stored, lane_column, "threadIdx.x")
-    state.vectorize(stored, own)
     _multiply(state, at, len(parts.scores.axis) - 2)
     state.compute_at(at, stored, lane)
     state.compute_at(stored, target, state.stages[target].iters[0])

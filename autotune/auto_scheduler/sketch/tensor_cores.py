@@ -73,15 +73,24 @@ class TensorCores:
                 yield new, at - 1
 
 
-def tile_for_warps(state: State, stage_id: int, loops: Loops) -> Iterator:
+def tile_for_warps(
+    state: State,
+    stage_id: int,
+    loops: Loops,
+    of_columns: tuple[int | None, int | None] = (None, None),
+) -> Iterator:
     """Tiles rows and columns for blocks, virtual threads, warps, threads; returns the last loop.
 
     Rows of a thread are 8 apart, those of its virtual threads; its columns are 8 neighbours.
+    How columns are tiled is open unless ``of_columns`` says it.
     """
     batch, row, column = loops
     rows, lane_row = state.split(stage_id, row, [ROWS])
     columns, lane_column, own = state.split(stage_id, column, [COLUMNS, OWN])
-    tiles = [state.split(stage_id, loop, [None, None]) for loop in (rows, columns)]
+    tiles = [
+        state.split(stage_id, rows, [None, None]),
+        state.split(stage_id, columns, of_columns),
+    ]
     blocks, virtual, warps = ([each[level] for each in tiles] for level in range(3))
     order = [*batch, *blocks, *virtual, *warps, lane_row, lane_column, own]
     state.reorder(stage_id, order)

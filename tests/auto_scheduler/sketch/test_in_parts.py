@@ -1,11 +1,13 @@
 """A product of a softmax of a product may be one kernel, a part of rows after another."""
 
+import re
+
 import numpy as np
 import pytest
 
 from autotune import driver, lower, te, topi
 from autotune.auto_scheduler.records.codec import RecordedState
-from autotune.auto_scheduler.search.analytical.in_block import InBlockCostModel
+from autotune.auto_scheduler.search.analytical.online import OnlineCostModel
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.sketch import online
 from autotune.auto_scheduler.states.loop_state import plain_state
@@ -74,6 +76,17 @@ def test_attention_in_parts_computes_what_the_definition_says(tensors, tmp_path)
     assert_states_compute_the_same(task.compute_dag, [state], "cuda", tmp_path, 1e-2, 1e-2)
 
 
+def test_scores_and_powers_stay_in_registers():
+    task, (model, _) = in_parts(attention(2, 512, 64))
+    rows = drawn(model, 200)
+    row = rows[rows[:, model.pipeline] == 2][0]
+    kernel = driver.kernel_of(task.realise(model.program.candidate(row)).what, task.target, "text")
+    names = set(re.findall(r"(\w+)_shared\b", kernel.source)) - {"dynamic"}
+    assert names == {"q", "k", "v"}
+    # What a part needs has come, and all warps are done with the part before.
+    assert kernel.source.count("__syncthreads()") == 1
+
+
 def test_sums_and_what_reads_them_may_both_be_arguments():
     *inputs, cast = masked()
     sums = cast.op.input_tensors[0]
@@ -89,7 +102,7 @@ def test_estimates_of_attention_in_parts_say_what_lowering_finds():
     task, models = in_parts(attention(2, 512, 64))
     assert [model.extents[2] for model in models] == [64, 128]
     for model in models:
-        assert isinstance(model, InBlockCostModel)
+        assert isinstance(model, OnlineCostModel)
         rows = drawn(model, 4)
         shape = model.shape(rows)
         assert np.isfinite(model(rows).seconds).all()
@@ -113,6 +126,7 @@ def test_estimates_of_attention_in_parts_say_what_lowering_finds():
         (masked(length=128), 0),
         (masked(length=200), 0),
         (masked(depth=24), 0),
+        (masked(depth=256), 0),
         (masked(axis=1), 0),
         (masked(dtype="float32"), 0),
     ],
@@ -123,6 +137,7 @@ def test_estimates_of_attention_in_parts_say_what_lowering_finds():
         "short",
         "parts do not divide rows",
         "not of tiles",
+        "more results than registers",
         "of columns",
         "not for tensor cores",
     ],

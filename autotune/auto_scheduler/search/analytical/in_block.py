@@ -24,9 +24,6 @@ from autotune.auto_scheduler.sketch.products import ROWS
 _RESULT_BYTES = 4
 # Instructions of a thread for an element between the products: sums of rows, and the operand.
 _BETWEEN = 24.0
-# Bytes of the maximum and the sum of a part of a row, and instructions by which a result of a part
-# is added to those before.
-_STATISTICS, _JOINED = 8, 8.0
 # Cycles in which a block begins and ends a tile of the first product.
 _AROUND = 400.0
 
@@ -44,12 +41,6 @@ class InBlockCostModel(TensorCoreCostModel):
     def __init__(self, program: Program, first: int, second: int, device: GpuParameters) -> None:
         super().__init__(program, second, device)
         self.first = TensorCoreCostModel(program, first, device)
-        # Parts of a row, which a block computes one after another.
-        self.parts = self.first.extents[1] // self.extents[2]
-        self.batch //= self.parts
-        # The second is computed for a stage that joins parts in tiles of another one.
-        while self.root in program.state.attach:
-            self.root, _ = program.state.attach[self.root]
 
     @property
     def divides_steps(self) -> bool:
@@ -74,7 +65,7 @@ class InBlockShape(TensorShape):
 
     def __init__(self, cost_model: InBlockCostModel, rows: Rows) -> None:
         super().__init__(cost_model, rows)
-        self.first, self.parts = cost_model.first.shape(rows), cost_model.parts
+        self.first = cost_model.first.shape(rows)
 
     @cached_property
     def shared_bytes(self) -> Column:
@@ -82,8 +73,6 @@ class InBlockShape(TensorShape):
         length, gaps = self.extents[2], (OPERAND_GAP, RESULT_GAP)
         operand, result = (length + (offset - length) % unit for unit, offset in gaps)
         row = operand * self.product.item + result * _RESULT_BYTES
-        if self.parts > 1:
-            row += _STATISTICS
         return np.asarray(
             self.tile_rows * row + self.first.shared_bytes + self.copied_bytes(side=1)
         )
@@ -109,8 +98,5 @@ class InBlockShape(TensorShape):
         elements = together * self.tile_rows * self.extents[2]
         between = elements * _BETWEEN / (32 * device.schedulers)
         after = np.ceil(self.extents[2] / self.depth) * self.chunk_cycles(together)
-        if self.parts > 1:
-            results = together * self.tile_rows * self.tile_columns
-            after = after + 2 * _AROUND + results * _JOINED / (32 * device.schedulers)
-        cycles = waves * (self.parts * (before + between + after) + 2 * _AROUND)
+        cycles = waves * (before + between + after + 2 * _AROUND)
         return np.asarray(cycles / device.clock + device.launch_s)

@@ -63,7 +63,8 @@ class ProductCostModel(ABC):
         of_root = tiling_splits(state, stage_id)
         chunk = splits_of(state.transform_steps, stage_id)[-1]
         self.steps = [*(of_root[place] for place in tiles), chunk]
-        self.columns = [program.columns[step] for step in self.steps]
+        # Of splits that are open.
+        self.columns = [program.columns[step] for step in self.steps if step in program.columns]
         self.pipeline = hint_column(program, stage_id, PIPELINE)
         # Products in the tiles of that stage: a block has room for the sums and copies of all.
         self.together = 1
@@ -94,7 +95,7 @@ class ProductCostModel(ABC):
     @property
     def step_columns(self) -> list[int]:
         """Return the columns that say how steps are taken: the last of tiles, and buffers."""
-        own = self.columns[-1]
+        own = self.program.columns.get(self.steps[-1], slice(0, 0))
         found = list(range(own.start, own.stop))
         return found if self.pipeline is None else [*found, self.pipeline]
 
@@ -188,7 +189,7 @@ class ProductShape(ABC):
     """The values of the rows, each a column.
 
     Attributes:
-        numbers: the open ones of rows, of columns and of steps.
+        numbers: the lengths of the splits of rows, of columns and of steps.
         buffers: of the copies in shared memory, as `PragmaStep.pipeline` counts them.
         tile_rows, tile_columns, depth: of a block.
     """
@@ -205,7 +206,8 @@ class ProductShape(ABC):
         )
         self.batch, self.extents = cost_model.batch, cost_model.extents
         self.together = cost_model.together
-        self.numbers = [rows[:, at].astype(np.float64) for at in cost_model.columns]
+        program = cost_model.program
+        self.numbers = [program.lengths(step, rows) for step in cost_model.steps]
         buffers = (
             rows[:, cost_model.pipeline] if cost_model.pipeline is not None else rows[:, 0] * 0
         )

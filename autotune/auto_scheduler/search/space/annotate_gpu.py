@@ -188,10 +188,10 @@ def _bind_tiles(work: Annotator, stage_id: int) -> None:
 
 def _copy_together(work: Annotator, stage_id: int) -> None:
     """Let all threads of a block fill a tile of shared memory, some elements at a time."""
-    target = work.state.attach[stage_id][0]
+    target = _multiplied(work, stage_id)
     instructions = work.stage(target).attrs.tensor_core
     if instructions:
-        _copy_by_warps(work, stage_id, instructions)
+        _copy_by_warps(work, stage_id, target, instructions)
         return
     sources = spatial_splits(work.state, target)
     dimension = _row_dimension(work, stage_id, target)
@@ -202,6 +202,18 @@ def _copy_together(work: Annotator, stage_id: int) -> None:
     work.annotate(stage_id, 1, Annotation.VECTORIZE)
     work.follow(stage_id, 0, sources[::-1], 1)
     work.annotate(stage_id, 1, Annotation.THREAD_X)
+
+
+def _multiplied(work: Annotator, stage_id: int) -> int:
+    """Return the stage whose tile a copy is of: that which reads it, if it is a marked product.
+
+    It may be copied further out than that stage is computed.
+    """
+    op = work.stage(stage_id).op
+    for each, stage in enumerate(work.state.stages):
+        if stage.attrs.tensor_core and op in reads_of(stage.op):
+            return each
+    return work.state.attach[stage_id][0]
 
 
 def _row_dimension(work: Annotator, stage_id: int, target: int) -> int | None:
@@ -228,13 +240,12 @@ def row_gap(product: Product, transposed: bool) -> tuple[int, int]:
     return 16, 8
 
 
-def _copy_by_warps(work: Annotator, stage_id: int, instructions: str) -> None:
+def _copy_by_warps(work: Annotator, stage_id: int, target: int, instructions: str) -> None:
     """Let the warps of a block fill a tile, by vectors.
 
     Its rows begin in different banks; what ``wgmma`` reads is laid out by lowering, which turns
     floats that are not contiguous along the reduction: those are copied one by one.
     """
-    target, _ = work.state.attach[stage_id]
     product = product_of(work.stage(target).op, instructions)
     assert product is not None
     transposed = product.is_transposed(work.stage(stage_id).op)

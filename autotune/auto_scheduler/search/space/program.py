@@ -96,6 +96,15 @@ class Program:
             at += slot.width
         return found
 
+    def lengths(self, step: int, rows: Rows) -> npt.NDArray[np.float64]:
+        """Return the lengths of a split in rows: those of its slot, or what they always are."""
+        columns, split = self.columns.get(step), self.state.transform_steps[step]
+        if columns is not None:
+            return rows[:, columns].astype(np.float64)
+        assert isinstance(split, SplitStep)
+        fixed = [float(length or 1) for length in split.lengths]
+        return np.tile(fixed, (len(rows), 1))
+
     def step_of(self, columns: slice | None) -> int | None:
         """Return the step whose slot has these columns; None where none has."""
         return next((step for step, own in self.columns.items() if own == columns), None)

@@ -1,0 +1,153 @@
+"""The analytical cost model of a product of a softmax of a product in parts of rows.
+
+See `autotune.auto_scheduler.sketch.online`: scores, powers and results are in registers, what both
+products read of a part in shared memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from autotune.auto_scheduler.search.analytical.gpu_parameters import GpuParameters
+from autotune.auto_scheduler.search.analytical.products import Column
+from autotune.auto_scheduler.search.analytical.tensor_cores import TensorCoreCostModel, TensorShape
+from autotune.auto_scheduler.search.analytical.tiles import hint_column
+from autotune.auto_scheduler.search.space.annotate_gpu import row_gap
+from autotune.auto_scheduler.search.space.program import Program, Rows
+from autotune.auto_scheduler.search.space.sampler import ProductLimit
+from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS, Product, product_of
+from autotune.auto_scheduler.transform_steps.loops import PIPELINE, TENSOR_CORE
+
+_WARP = ROWS * COLUMNS
+# Rows of a thread, warps of a block at most.
+_MOST_ROWS, _MOST_WARPS = 4.0, 8.0
+# Registers besides scores, powers and results, and how many there can be.
+_OTHER_REGISTERS, _MOST_REGISTERS = 36.0, 264.0
+# Cycles of an instruction of a tensor core, and of reading its columns, which all rows of a thread
+# use; instructions of a thread for a score, and for a result of a part. With these, kernels of 16
+# heads of 2048 rows are estimated as they were measured on an H200, all but one within a sixth.
+_INSTRUCTION, _READ, _SCORE, _RESULT = 9.0, 8.0, 16.0, 4.0
+# How much longer a warp takes with no other one beside it.
+_ALONE = 1.5
+# Cycles in which a block waits for a part, by its buffers: none ahead, two through registers,
+# or asynchronous ones.
+_LATE = (400.0, 250.0, 150.0)
+
+
+class OnlineCostModel(TensorCoreCostModel):
+    """The analytical cost model of such a program.
+
+    Args:
+        program: whose rows are looked at.
+        first: the stage of the product whose results are scores.
+        second: that of the product that powers of these weight.
+        device: its parameters.
+    """
+
+    def __init__(self, program: Program, first: int, second: int, device: GpuParameters) -> None:
+        super().__init__(program, second, device)
+        scores = product_of(program.state.stages[first].op, TENSOR_CORE)
+        assert scores is not None
+        self.scores = scores
+        self.parts = scores.extents[1] // self.extents[2]
+        self.batch //= self.parts
+        # Where parts are joined; in tiles of the last stage.
+        self.pipeline = hint_column(program, self.root, PIPELINE)
+        while self.root in program.state.attach:
+            self.root, _ = program.state.attach[self.root]
+
+    @property
+    def divides_steps(self) -> bool:
+        """Whether steps of both are a multiple of those of one instruction."""
+        return super().divides_steps and self.scores.extents[2] % self.scores.depth == 0
+
+    def budgets(self) -> Sequence[ProductLimit]:
+        """Return the largest allowed products of numbers of a row."""
+        rows, _, _ = self.steps
+        return [
+            ProductLimit({rows: (0,)}, _MOST_ROWS),
+            ProductLimit({rows: (1,)}, _MOST_WARPS),
+        ]
+
+    def shape(self, rows: Rows) -> OnlineShape:
+        """Return the shapes of the kernels of rows."""
+        return OnlineShape(self, rows)
+
+
+class OnlineShape(TensorShape):
+    """The values of the rows, each a column."""
+
+    def __init__(self, cost_model: OnlineCostModel, rows: Rows) -> None:
+        super().__init__(cost_model, rows)
+        self.scores, self.parts = cost_model.scores, cost_model.parts
+        self.chunk = np.full(len(rows), self.extents[2] / self.product.depth)
+        self.depth = self.chunk * self.product.depth
+
+    @property
+    def several(self) -> Column:
+        """How many times copies of a part are there: of those through registers twice."""
+        return np.where(self.buffers == 1, 2.0, np.maximum(self.buffers, 1.0))
+
+    @cached_property
+    def shared_bytes(self) -> Column:
+        """Bytes of shared memory of a block."""
+        _, length, depth = (float(n) for n in self.scores.extents)
+        length = self.extents[2]
+        queries = _bytes(self.scores, 0, self.tile_rows, depth)
+        keys = _bytes(self.scores, 1, length, depth)
+        return np.asarray(queries + keys * self.several + self.copied_bytes(1))
+
+    @property
+    def registers(self) -> Column:
+        """Registers of a thread, about."""
+        length, columns = self.extents[2], self.tile_columns
+        # Scores and powers of 16 bits of four threads, results before and of a part.
+        own = self.rows * (length / 4 + length / 8 + columns / 2)
+        return np.asarray(_OTHER_REGISTERS + own)
+
+    @cached_property
+    def feasible(self) -> npt.NDArray[np.bool_]:
+        """Whether a block of such tiles fits the device; tiles of rows are whole."""
+        fits = (self.rows % 2 == 0) & (self.extents[0] % self.tile_rows == 0)
+        fits &= self.shared_bytes <= self.device.shared_bytes - 1024
+        fits &= (self.registers <= _MOST_REGISTERS) & (self.row_warps <= _MOST_WARPS)
+        return np.asarray(fits & (self.buffers <= self.parts))
+
+    @cached_property
+    def resident(self) -> Column:
+        """Blocks that a multiprocessor holds at once."""
+        device = self.device
+        limits = [
+            device.warps // self.warps,
+            device.registers // (np.minimum(self.registers, 255.0) * self.warps * _WARP),
+            device.shared_bytes // (self.shared_bytes + 1024),
+        ]
+        return np.asarray(np.maximum(np.minimum.reduce(limits), 1.0))
+
+    @cached_property
+    def seconds(self) -> Column:
+        """An estimate of the time of the kernel."""
+        device, length = self.device, self.extents[2]
+        steps = self.scores.extents[2] * length + length * self.tile_columns
+        reads = steps / (ROWS * self.product.depth)
+        plain = self.rows * ROWS / _WARP * (length * _SCORE + self.tile_columns * _RESULT)
+        own = self.rows / 2 * reads * _INSTRUCTION + reads * _READ + plain
+        blocks = np.ceil(self.blocks / device.sms)
+        issued = np.ceil(blocks * self.warps / device.schedulers) * own
+        # A warp alone waits for what it has begun.
+        chain = np.ceil(blocks / self.resident) * own * _ALONE
+        late = np.choose(np.minimum(self.buffers, 2).astype(int), _LATE)
+        cycles = self.parts * (np.maximum(issued, chain) + blocks * late) + 2 * device.latency
+        return np.asarray(cycles / device.clock + device.launch_s)
+
+
+def _bytes(product: Product, side: int, across: Column | float, depth: float) -> Column:
+    """Return the bytes in shared memory of rows (0) or columns (1) of what a product reads."""
+    transposed = product.transposed[side]
+    rows, width = (depth, across) if transposed else (across, depth)
+    unit, offset = row_gap(product, transposed)
+    return np.asarray(rows * (width + (offset - width) % unit) * product.item)
