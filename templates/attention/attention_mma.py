@@ -33,6 +33,8 @@ LAYOUTS = ("BHSD", "BSHD", "packed")
 SECTION_BYTES = 52 * 2**20
 # Keys of the least tiles, and registers of a thread that they always fit in.
 LEAST_KEYS, MOST_REGISTERS = 16, 250
+# Floats of a sector of memory, of which partial results of a row are whole ones.
+SECTOR = 8
 # One of so many ranges of a split may be without keys: few splits divide the tiles of keys.
 MOST_EMPTY = 16
 
@@ -296,13 +298,16 @@ def estimate(shape: Attention, choice: Mapping[str, int], target: Target) -> flo
     # correlation 0.90).
     first = 0.03 * 4 * c["keys"] * shape.size * occupied.together
     waiting = 350 / (c["stages"] - 1) / occupied.together * tiling.per_split
-    combining = 0.0
-    if c["split"] > 1:
-        elements = c["split"] * shape.matrices * shape.rows * (shape.size + 2)
-        combining = 2500.0 + 8 * elements / (20 * occupied.multiprocessors)
+    combining = combining_cycles(shape, c["split"], occupied.multiprocessors)
     seen = 0.6 if shape.causal and shape.queries > 1 else 1.0
     work = common.overlapped_cycles(compute, staging, 0.8) + waiting
     return occupied.waves * (work * seen + first + 1500) + combining
+
+
+def combining_cycles(shape: Attention, split: int, multiprocessors: int) -> float:
+    """Return the cycles in which partial results of ranges of keys are written and combined."""
+    elements = split * shape.matrices * shape.rows * (shape.size + 2)
+    return 2500.0 + 8 * elements / (20 * multiprocessors) if split > 1 else 0.0
 
 
 def default_choice(shape: Attention, target: Target) -> dict[str, int]:
@@ -374,7 +379,7 @@ def launches(
     rows = shape.matrices * shape.rows
     blocks = common.ceil_div(rows * shape.size // 2, 128)
     calls.append(call("attention_join", ["partial", "out"], blocks, 128, early=True))
-    return calls, (split, rows * (shape.size + 2))
+    return calls, (split, rows * SECTOR * common.ceil_div(shape.size + 2, SECTOR))
 
 
 def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:

@@ -20,8 +20,6 @@ from .attention_mma import Attention
 # H200 took 4.8 us for 60 keys and 1000 queries of 16 heads, 8.1 by ``mma.sync``, but for 40 keys
 # and 100 queries of 8 heads 2.84, and 2.35.
 FEW_KEYS, FEW_QUERY_ROWS = 64, 2048
-# The share of the other family's cycles that a split of `attention_mma` must be below.
-CLEARLY = 0.9
 
 
 class Family(Protocol):
@@ -91,18 +89,9 @@ class Both:
 
     def default_choice(self, shape: Attention, target: Target) -> dict[str, int]:
         """Return a good guess for a shape that was never tuned."""
-        one = attention_mma.default_choice(shape, target)
-        if not self.suits(shape):
-            return {self.knob: 0, **one}
-        other = self.other.default_choice(shape, target)
-        # Blocks of few heads leave multiprocessors idle, unless they split the keys: 500 queries
-        # and 3000 keys of one head took an H200 9.6 us by ``mma.sync``, 31.4 by wgmma.
-        splits = one["split"] > 1 and max(self.other.candidates(shape)["split"]) == 1
-        if splits and attention_mma.estimate(shape, one, target) < CLEARLY * self.other.estimate(
-            shape, other, target
-        ):
-            return {self.knob: 0, **one}
-        return {self.knob: 1, **other}
+        if self.suits(shape):
+            return {self.knob: 1, **self.other.default_choice(shape, target)}
+        return {self.knob: 0, **attention_mma.default_choice(shape, target)}
 
     def kernel(self, shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernel of a choice of knobs."""

@@ -5,8 +5,9 @@ loads keys and values by TMA, and each consumer warpgroup has 64 rows of queries
 these suffice. The exponentials of a tile of keys overlap with the product by the values of the
 tile before, and with the products of other warpgroups (Shah et al., "FlashAttention-3", 2024).
 Where rows fill a device more than once, blocks are persistent; causal ones take long work tiles
-first. Two consumer warpgroups are scheduled in ping-pong. The knobs are those of `attention_mma`;
-``warps`` counts consumer warps.
+first. Where they do not fill it once, blocks may split the keys, as in `attention_mma`. Two
+consumer warpgroups are scheduled in ping-pong. The knobs are those of `attention_mma`; ``warps``
+counts consumer warps.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from autotune import SourceKernel, Target, call
+from autotune import SourceKernel, Target
 from autotune.errors import TemplateError
 
 from .. import common
 from ..products import gemm_wgmma
 from ..tensor_map import initializer, tensor_map
-from .attention_mma import Attention, bias_registers, defines
+from .attention_mma import Attention, bias_registers, combining_cycles, defines, launches
 
 # Registers of a producer thread, as in the kernel text: beside three consumer warpgroups, which
 # have the rest, and beside fewer.
@@ -29,6 +30,15 @@ BESIDE_THREE, PRODUCER_REGISTERS = 32, 40
 OTHER_REGISTERS = 32
 # Cycles before the first tile of keys and after the last.
 OTHER_CYCLES = 2500
+# Ranges of keys, of which each block has one.
+RANGES = (1, 2, 3, 4, 5, 6, 8, 11, 16, 24, 32, 48, 64)
+TEXTS = (
+    "dependent_launch.h", "mma.h", "barriers.h", "tma.h", "wgmma.h", "exp2.h", "attention.h",
+    "attention_wgmma.cu",
+)  # fmt: skip
+# Cycles in which a warpgroup writes partial results, by the head size. With these the estimates of
+# 29 choices of ten layers of few heads of 96 to 256 have the order of their times on an H200.
+PARTIAL = 24
 # Least head size: rows in shared memory are padded to multiples of 64.
 LEAST_SIZE = 32
 # Least rows of queries that share keys: fewer do not fill a tile.
@@ -45,6 +55,7 @@ class AttentionWgmmaTiling:
         self.threads, self.tile_q = 128 * (self.consumer_warpgroups + 1), 16 * c["warps"]
         self.tiles = common.ceil_div(shape.rows, self.tile_q)
         self.key_tiles = common.ceil_div(shape.keys, c["keys"])
+        self.per_split = common.ceil_div(self.key_tiles, c["split"])
         self.blocks = self.tiles * shape.matrices
         # Queries, a circular buffer of keys and values, mbarriers, and alignment to 1024.
         staged = self.tile_q + 2 * c["stages"] * c["keys"]
@@ -88,7 +99,12 @@ def offered(shape: Attention, target: Target) -> bool:
 
 def candidates(shape: Attention) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
-    return {"warps": [4, 8, 12], "keys": [64, 128], "stages": [2, 3, 4], "split": [1]}
+    return {
+        "warps": [4, 8, 12],
+        "keys": [64, 128],
+        "stages": [2, 3, 4],
+        "split": common.up_to(common.ceil_div(shape.keys, 64), RANGES),
+    }
 
 
 def violation(shape: Attention, choice: Mapping[str, int], target: Target) -> str | None:
@@ -101,8 +117,13 @@ def violation(shape: Attention, choice: Mapping[str, int], target: Target) -> st
         ((c["warps"] > 4) & (tiling.tile_q >= 2 * shape.rows), "rows beyond the queries"),
         ((c["keys"] > 64) & (c["keys"] >= 2 * shape.keys), "keys beyond the last"),
         (
-            (c["stages"] > 2) & (c["stages"] > tiling.key_tiles + 1),
+            (c["stages"] > 2) & (c["stages"] > tiling.per_split + 1),
             "more stages than tiles of keys",
+        ),
+        (tiling.per_split * (c["split"] - 1) >= tiling.key_tiles, "an empty range"),
+        (
+            (c["split"] > 1) & (tiling.blocks * c["split"] > 2 * common.multiprocessors(target)),
+            "more ranges than run at a time",
         ),
     ]
     return common.first_broken(rules)
@@ -116,12 +137,16 @@ def estimate(shape: Attention, choice: Mapping[str, int], target: Target) -> flo
     tiling = AttentionWgmmaTiling(shape, choice)
     multiprocessors = common.multiprocessors(target)
     resident = 2 if tiling.fits(2, target) else 1
-    if not shape.causal or shape.queries == 1:
-        waves, rest = divmod(tiling.blocks, multiprocessors * resident)
+    split = choice["split"]
+    if not shape.causal or shape.queries == 1 or split > 1:
+        waves, rest = divmod(tiling.blocks * split, multiprocessors * resident)
         cycles = waves * _key_tile_cycles(tiling, resident)
         if rest:
             cycles += _key_tile_cycles(tiling, common.ceil_div(rest, multiprocessors))
-        return tiling.key_tiles * cycles + OTHER_CYCLES
+        combining = combining_cycles(shape, split, multiprocessors)
+        if split > 1:
+            combining += PARTIAL * shape.size * tiling.consumer_warpgroups * (waves + (rest > 0))
+        return tiling.per_split * cycles + OTHER_CYCLES + combining
     # Long work tiles come first: the longest one bounds the time, or all of them together, which
     # are not quite balanced.
     seen = tiling.key_tiles * (1 - 0.5 * min(1.0, shape.queries / shape.keys)) + 0.5
@@ -151,7 +176,7 @@ def default_choice(shape: Attention, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
     return common.best_drawn(
         candidates(shape),
-        200,
+        1000,
         partial(violation, shape, target=target),
         partial(estimate, shape, target=target),
     )
@@ -169,11 +194,9 @@ def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
     hopper = Target(f"cuda -arch={gemm_wgmma.ARCH}")
     resident = 2 if tiling.fits(2, hopper) else 1
     capacity = common.multiprocessors(hopper) * resident
-    persistent = tiling.blocks > capacity
-    blocks = capacity if persistent else tiling.blocks
-    run = call(
-        "attention_wgmma", [*shape.read, "out"], blocks, tiling.threads, tiling.shared_bytes
-    )
+    persistent = tiling.blocks > capacity and choice["split"] == 1
+    tiling.blocks = capacity if persistent else tiling.blocks
+    calls, parts = launches(shape, "attention_wgmma", tiling, choice["split"])
     row = tensor_map(shape.keys, shape.size, shape.dtype, choice["keys"], shape.key_pitch)
     own = {
         **defines(shape, choice, tiling.threads),
@@ -185,9 +208,10 @@ def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
         own["SECTION"] = shape.matrices
     return common.cuda_kernel(
         shape,
-        ["mma.h", "barriers.h", "tma.h", "wgmma.h", "exp2.h", "attention.h", "attention_wgmma.cu"],
+        TEXTS,
         {**own, "RESIDENT": resident, "PERSISTENT": int(persistent)},
-        [run],
+        calls,
+        parts,
         flags=[f"-arch={gemm_wgmma.ARCH}"],
     )
 

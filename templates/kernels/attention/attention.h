@@ -12,7 +12,8 @@ constexpr int TILE_Q = WARPS * 16, ROWS = QUERIES * GROUP;
 constexpr int TILES = (ROWS + TILE_Q - 1) / TILE_Q, MATRICES = BATCH * KV_HEADS;
 constexpr int CHUNKS = (KEYS + TILE_K - 1) / TILE_K, CHUNKS_A_SPLIT = (CHUNKS + SPLIT - 1) / SPLIT;
 constexpr int DEEP = (D + PADDED_TO - 1) / PADDED_TO * PADDED_TO;  // columns of tiles, zero-padded beyond D
-constexpr int PART = D + 2;  // partial result of a row: accumulators, largest score, sum of exponentials
+// Partial result of a row: accumulators, largest score, sum of exponentials; rows begin with whole sectors of 32 bytes.
+constexpr int PART = (D + 2 + 7) / 8 * 8;
 
 typedef unsigned short half_bits;
 #define SMALLEST __int_as_float(0xff800000)

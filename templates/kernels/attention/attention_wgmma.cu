@@ -8,7 +8,7 @@
 // them do not have one of queries.
 //
 // With PERSISTENT, where there are more work tiles than resident blocks, blocks loop over them, and the producer loads
-// the next queries and keys during the epilogue of the consumers.
+// the next queries and keys during the epilogue of the consumers. With SPLIT, blocks have one range of the keys each.
 __constant__ __align__(128) TensorMap row_map = {{ROW_MAP}};
 
 constexpr int BLOCKS = TILES * MATRICES, GROUPS = WARPS / 4, PANELS = (D + PANEL - 1) / PANEL, WIDE = PANELS * PANEL;
@@ -257,6 +257,7 @@ __device__ __forceinline__ void consume(
   if (PERSISTENT && lane == 0) barrier_arrive(storage.empty(1, before.stage));
 }
 
+#if SPLIT == 1
 // Writes a warp's rows. Four threads hold 32 columns of a row in pairs; they transpose them by warp shuffles and write
 // 16 bytes each, the remainder in pairs.
 __device__ __forceinline__ void write_vectors(RESULT* __restrict__ to, const Sums& sums, int matrix, int row0, int lane) {
@@ -281,6 +282,7 @@ __device__ __forceinline__ void write_vectors(RESULT* __restrict__ to, const Sum
             pack_pair(sums.out[d][half * 2] * factor, sums.out[d][half * 2 + 1] * factor);
   }
 }
+#endif
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention_wgmma(
     const half_bits* __restrict__ q, const half_bits* __restrict__ k,
@@ -334,7 +336,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention_wgmma(
       consume(sums, storage, queries, work, first, state, order, bias);
     else if (CAUSAL && QUERIES > KEYS && PERSISTENT && !QUERIES_IN_REGISTERS && threadIdx.x % 32 == 0)
       barrier_arrive(storage.queries_empty());  // rows that attend to no key
+#if SPLIT > 1
+    write_rows(to, sums, work.matrix, first, threadIdx.x % 32);
+#else
     write_vectors(to, sums, work.matrix, first, threadIdx.x % 32);
+#endif
     if (!PERSISTENT) break;
   }
 }

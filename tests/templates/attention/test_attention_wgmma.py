@@ -35,12 +35,17 @@ CASES = {
         Attention(1, 2, 1, 70, 70, 64, True, bias=(1, 2, 70), bias_dtype="float32"),
         (4, 64, 2),
     ),
+    "ranges-of-keys": (Attention(1, 2, 2, 70, 330, 64), (4, 64, 2, 3)),
+    "ranges-beyond-the-diagonal": (
+        Attention(2, 2, 1, 70, 150, 72, True, 0.0, "bfloat16", "BSHD"),
+        (8, 64, 2, 3),
+    ),
     "packed-parts": (Attention(2, 2, 2, 70, 70, 80, False, 0.0, "float16", "packed"), (4, 64, 2)),
 }
 
 
-def choice_of(warps, keys, stages):
-    return {"warps": warps, "keys": keys, "stages": stages, "split": 1}
+def choice_of(warps, keys, stages, split=1):
+    return {"warps": warps, "keys": keys, "stages": stages, "split": split}
 
 
 WALKED = {
@@ -131,6 +136,22 @@ def test_a_configuration_from_before_wgmma_still_builds_its_kernel():
 def test_a_size_that_leaves_most_of_a_panel_empty_is_refused_in_words():
     with pytest.raises(TemplateError, match="size must be a multiple of 8 from 32 on"):
         attention_wgmma.kernel(Attention(1, 1, 1, 64, 64, 24), choice_of(4, 64, 2))
+
+
+@pytest.mark.parametrize(
+    ("shape", "splits"),
+    [
+        (Attention(1, 2, 2, 682, 682, 96, causal=True), True),
+        (Attention(2, 2, 2, 150, 900, 192), True),
+        (Attention(1, 1, 1, 500, 3000, 96), True),
+        (Attention(1, 4, 4, 300, 300, 128, causal=True), False),
+        (LARGE, False),
+    ],
+)
+def test_few_heads_of_many_keys_split_these_by_wgmma_untuned(shape, splits):
+    choice = attention_space.MANY_QUERIES.default_choice(shape, HOPPER)
+    assert choice["wgmma"] == 1
+    assert (choice["split"] > 1) == splits
 
 
 @pytest.mark.parametrize("size", [40, 64, 72, 80, 96, 128, 160, 256])
