@@ -16,7 +16,7 @@ from autotune import SourceKernel, Target
 
 from .. import common
 from ..convolutions import conv2d_halo
-from . import gemm_mma, gemm_skinny, gemm_tma, gemm_tma_untuned, gemm_wgmma
+from . import gemm_mma, gemm_skinny, gemm_tma, gemm_wgmma
 from .gemm_shape import HALVES, Product
 from .gemm_tma_estimate import LEAST_STREAMED
 from .gemm_tma_form import FORMS
@@ -197,18 +197,11 @@ def is_narrow(shape: Product) -> bool:
 def _swapped(shape: Product) -> int | None:
     """Return whether operands are best swapped, so that a large b is streamed; None if either.
 
-    With few rows of an a that is stored as [k, m], TMA loads boxes of 64 of them, but swapped as
-    many as a tile has: 8x816x576 took 4.7 us on an H200 and 3.4 swapped. 40x768x720 took 3.1 and
-    3.6, and with long sums, of which operands that are swapped split less, 16x128x26840 7.7 and
-    72.8. With more columns 32x5000x2560 took 9.4 us swapped and 11.5, 56x2456x2792 10.5 and 7.9.
     64x7232x8384 nt took 32.0 us so on an H200, 38.4 by the choice of the least estimate, and
     32x4096x4096 nt 6.6 and 12.0; 40x2048x8192 nt 12.5 and 9.9.
     """
     if shape.transpose_a and shape.m < FULL_ROWS:
-        short = shape.k <= gemm_tma_untuned.LONG_OF_FEW and shape.batch == 1
-        few = shape.m <= gemm_tma_untuned.FEW_SWAPPED and short and in_registers(shape)
-        wide = shape.n > gemm_tma_untuned.FEW_COLUMNS and gemm_tma_untuned.gains_across(shape)
-        return int(few or (wide and shape.m <= gemm_tma_untuned.SOME_SWAPPED))
+        return None if in_registers(shape) and shape.batch == 1 else 0
     near = shape.n * shape.k >= gemm_skinny.LEAST and shape.k <= gemm_skinny.SHORT_SUM
     large = near or gemm_skinny.is_far(shape)
     few = shape.m <= gemm_skinny.MOST_ROWS and shape.batch == 1

@@ -29,6 +29,10 @@ SWAPPED_STORES = 0.2
 # Bytes of partial sums that a multiprocessor moves in a cycle, and where the operands are so large
 # that they do not stay in the L2 cache, which these share.
 SUMS, FAR_SUMS, NEAR_BYTES = 9.9, 3.0, 40 * 2**20
+# Cycles of a term of few rows of 16-bit floats stored as [k, m], whose boxes have short rows. Of
+# 127 choices of 22 products on an H200 those of the least estimates took 1.16 times as long as the
+# fastest without this, and so 1.02 times.
+SHORT_ROW = 9.0
 # Share of the cycles of K tiles of a b that swapped operands stream once, with ranges of K reduced
 # within clusters, and extent of K from which on.
 STREAMED, LEAST_STREAMED = 0.58, 1024
@@ -108,6 +112,12 @@ def estimate(
     return far
 
 
+def _is_few_across(shape: Product) -> bool:
+    """Return whether a has few rows of 16-bit floats, and is stored as [k, m]."""
+    few = shape.transpose_a and shape.m < PANEL and shape.batch == 1
+    return few and shape.dtype in HALVES and not shape.gathers
+
+
 def _sums_rate(shape: Product) -> float:
     """Return the bytes of partial sums that a multiprocessor moves in a cycle."""
     of_b = shape.batch * shape.n * shape.k * item_bytes(shape)
@@ -122,14 +132,17 @@ def _cluster_factor(tiling: TmaTiling) -> float:
     # with swapped operands, and with wide tiles of these: 155x872x4224 took an H200 8.8 us in such
     # clusters by tiles of 64x96 with four ranges, and 7.6 by others. The cause was not found.
     # Pairs with swapped operands are faster than blocks alone where these stream a large b for few
-    # rows: 256x1600x4096 nt took an H200 8.4 us so and 10.3, but 512x512x8192 14.9 and 9.8.
+    # rows: 256x1600x4096 nt took an H200 8.4 us so and 10.3, but 512x512x8192 14.9 and 9.8. Of few
+    # rows stored as [k, m] more ranges are too: 24x4560x2016 tn took 7.7 us by four.
     partial = tiling.n % tiling.tile_n > 0
     many, single = split > 2, sharing == 1
     streams = tiling.m >= STREAMS * tiling.n
+    few_across = _is_few_across(tiling.shape)
     pair = form.swapped * single * (split == 2) * streams
+    apart = single * (1 - pair) * (1 - few_across * form.swapped)
     several = (0.15 + 0.1 * form.swapped) * (sharing > 1) * many
     several = several + 0.2 * form.swapped * many * (tiling.tile_n > PANEL)
-    reducing = 0.04 + several + 0.4 * single * (1 - pair) - PAIRED * pair + 0.05 * partial
+    reducing = 0.04 + several + 0.4 * apart - PAIRED * pair + 0.05 * partial
     factor: float = 1 + form.cluster_reduce * reducing
     # Where one tile has all rows, and the L2 cache the other operand: 32x1024x6144 nt took an H200
     # 4.1 us so, 7.1 by `gemm_skinny`.
@@ -137,7 +150,8 @@ def _cluster_factor(tiling: TmaTiling) -> float:
     streamed = form.swapped * form.cluster_reduce * (tiling.tile_n >= tiling.n) * (split <= 4)
     streamed = streamed * (tiling.tile_n <= PANEL // 2)
     long = tiling.shape.k >= LEAST_STREAMED
-    factor = factor * (1 - (1 - STREAMED) * streamed * (near and long))
+    streamed = streamed * (near and long and not few_across)
+    factor = factor * (1 - (1 - STREAMED) * streamed)
     if tiling.shape.dtype not in HALVES:
         return factor
     # Large clusters suffer less from the order in which others read the same lines, if many K
@@ -238,6 +252,8 @@ def _k_tile_cycles(tiling: TmaTiling, together: int, crowding: float) -> float:
     c, form = tiling.choice, tiling.form
     products = _products_cycles(tiling)
     loads = tiling.loaded_bytes * crowding / 66
+    if _is_few_across(tiling.shape):
+        loads = common.larger(loads, SHORT_ROW * c["chunk"])
     # Where both take long they contend.
     cycles = (products**6 + loads**6) ** (1 / 6)
     # A stage that is filled anew waits for the slowest block of a cluster.

@@ -26,9 +26,9 @@ NARROW_STRIPS = 20
 LEAST_IN_STRIPS = 192
 # Columns up to which few rows of an a that is stored as [k, m] are loaded by TMA.
 FEW_COLUMNS = 1024
-# Rows of an a that is stored as [k, m], and terms, up to which operands are swapped; and where
-# TMA gains for more columns, rows up to which they are, fewest rows and terms.
-FEW_SWAPPED, LONG_OF_FEW, SOME_SWAPPED, LEAST_ROWS, LEAST_ACROSS = 24, 2048, 32, 16, 640
+# And where TMA gains for more columns: fewest rows and terms; rows and columns from which on few
+# rows have only so many terms.
+LEAST_ROWS, LEAST_ACROSS, FEWER_ROWS, MANY_COLUMNS, LONG_OF_FEW = 16, 640, 24, 2048, 2048
 # Extent of K from which on products with a residual gain without split-K too.
 LONG_SUM = 256
 # Multiply-adds of floats as TF32, and terms of a sum, up to which ``mma.sync`` is as fast: nine
@@ -96,13 +96,15 @@ def gains_across(shape: Product) -> bool:
     """Return whether few rows of an a stored as [k, m] gain by TMA for more columns too.
 
     `gemm_wgmma` is slower where rows of b are not aligned to lines of the cache, which its
-    estimate does not know: 48x1104x1056 took an H200 5.5 us so and 3.4 by TMA, but 40x2048x4096 an
-    H100 6.7 and 8.7. Of sums below 640 five of six were slower by TMA, as were a b beyond the L2
-    cache, fewer than 16 rows, and up to 24 rows with longer sums than `LONG_OF_FEW`.
+    estimate does not know: 48x1104x1056 took an H200 5.5 us so and 3.4 by TMA, 24x5544x1320 tt 8.5
+    and 6.9, 16x1368x6704 9.3 and 8.4, but 40x2048x4096 an H100 6.7 and 8.7. Of sums below 640 five
+    of six were slower by TMA, as were a b beyond the L2 cache, fewer than 16 rows, and up to 24
+    with long sums of many columns: 24x3440x5112 14.0 and 10.0.
     """
-    aligned = shape.transpose_b or shape.b_run % PANEL == 0
+    aligned = shape.b_run % PANEL == 0
     near = shape.batch == 1 and 2 * shape.n * shape.k <= NEAR_BYTES
-    longest = LONG_OF_FEW if shape.m <= FEW_SWAPPED else shape.k
+    limited = shape.m <= FEWER_ROWS and shape.n > MANY_COLUMNS
+    longest = LONG_OF_FEW if limited else shape.k
     long = LEAST_ACROSS <= shape.k <= longest
     return not aligned and near and long and shape.m >= LEAST_ROWS and in_registers(shape)
 

@@ -93,6 +93,26 @@ def test_few_rows_as_k_by_m_run_by_boxes_untuned_where_rows_of_b_straddle_lines(
     assert gemm_half.by_boxes(choice) == boxes
 
 
+@pytest.mark.parametrize(
+    ("sizes", "turned"), [((24, 4560, 2016), False), ((24, 5544, 1320), True)]
+)
+def test_few_rows_as_k_by_m_have_tall_tiles_of_b_and_several_ranges_untuned(sizes, turned):
+    shape = Gemm(*sizes, "float16", 1, True, turned)
+    choice = gemm_half.default_choice(shape, HOPPER)
+    tiling = gemm_tma.TmaTiling(shape, choice)
+    assert tiling.form.swapped
+    assert tiling.form.cluster_reduce
+    assert (tiling.tile_m, choice["split"]) == (192, 4)
+
+
+@pytest.mark.parametrize("sizes", [(8, 736, 6552), (16, 1424, 7736)])
+def test_few_rows_as_k_by_m_have_no_narrow_tiles_of_long_sums_untuned(sizes):
+    shape = Gemm(*sizes, "float16", 1, True, True)
+    choice = gemm_half.default_choice(shape, HOPPER)
+    assert gemm_half.by_boxes(choice)
+    assert choice["frags_n"] >= 8
+
+
 @pytest.mark.parametrize("k", [256, 1024, 4096])
 def test_long_sums_with_a_residual_are_loaded_by_boxes_untuned(k):
     shape = Gemm(1024, 1024, k, "float16", 1, False, True, "", Epilogue(residual=True))
@@ -288,7 +308,7 @@ def test_the_untuned_choice_of_tiny_products_is_in_their_space(sizes):
         (Gemm(24, 616, 18048, "float16", 1, True), False),
         (Gemm(64, 256, 99456, "float16", 1, False, True), False),
         (Gemm(8, 816, 576, "bfloat16", 1, True), True),
-        (Gemm(40, 768, 720, "bfloat16", 1, True), False),
+        (Gemm(40, 768, 720, "bfloat16", 1, True), True),
         (Gemm(8, 816, 576, "float16", 1, True, epilogue=Epilogue(affine=True)), False),
     ],
     ids=[
