@@ -10,6 +10,22 @@
 
 #include "deadlock.h"
 
+namespace emulator {
+
+// Seconds that threads may take until the next one of them exits.
+EMULATOR_STATE double limit_s = 60;
+EMULATOR_STATE volatile uint64_t exits;  // of threads of any launch
+
+}  // namespace emulator
+
+#if defined(EMULATOR_APART)  // only the launch needs it, which is linked
+
+namespace emulator {
+__attribute__((visibility("hidden"))) void run_watched(bool (*run)());
+}  // namespace emulator
+
+#else
+
 // A name that kernels may use, as nvcc does not declare it.
 #define signal emulator_unused_signal
 #include <signal.h>
@@ -17,10 +33,6 @@
 #include <ucontext.h>
 
 namespace emulator {
-
-// Seconds that threads may take until the next one of them exits.
-EMULATOR_STATE double limit_s = 60;
-EMULATOR_STATE volatile uint64_t exits;  // of threads of any launch
 
 struct Watchdog {
   pthread_t watcher, watched;
@@ -37,6 +49,23 @@ struct Watchdog {
        text);
 }
 
+// Tells whether a call is right before an address of code. Stacks have addresses of functions, too.
+EMULATOR_OWN bool follows_call(uintptr_t address) {
+  if (address - code_begin < 8) return false;
+  const unsigned char* const at = reinterpret_cast<const unsigned char*>(address);
+#if defined(__x86_64__)
+  if (at[-5] == 0xE8) return true;
+  if (at[-6] == 0xFF && at[-5] == 0x15) return true;  // through the table of other libraries' functions
+  for (int length = 2; length <= 7; ++length)  // through a register or memory
+    if (at[-length] == 0xFF && (at[1 - length] >> 3 & 7) == 2) return true;
+  return false;
+#else
+  uint32_t word;
+  __builtin_memcpy(&word, at - 4, sizeof word);
+  return (word & 0xFC000000u) == 0x94000000u || (word & 0xFFFFFC1Fu) == 0xD63F0000u;
+#endif
+}
+
 // Notes where the current thread is: return addresses are what its stack has of the library.
 EMULATOR_OWN void note_trace(uintptr_t pc, uintptr_t stack_pointer) {
   Trace& trace = traces[trace_count++];
@@ -45,7 +74,7 @@ EMULATOR_OWN void note_trace(uintptr_t pc, uintptr_t stack_pointer) {
   const uintptr_t end = reinterpret_cast<uintptr_t>(stacks) + (current->stack + 1) * stack_bytes;
   for (uintptr_t at = stack_pointer & ~uintptr_t{7}; at < end && count < most_frames; at += 8) {
     const uintptr_t value = *reinterpret_cast<uintptr_t*>(at);
-    if (value - code_begin < code_end - code_begin)
+    if (value - code_begin < code_end - code_begin && follows_call(value))
       trace.pcs[count++] = static_cast<uint32_t>(value - library_base);
   }
   trace.count = count;
@@ -94,6 +123,26 @@ EMULATOR_OWN double processor_s(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+// A mark of handlers of watchdogs, by a flag that means something for another signal only.
+constexpr int watchdog_flags = SA_SIGINFO | SA_RESTART | SA_NOCLDWAIT;
+
+// Signals until the launch has ended. The signal does nothing by default, and is another's again then.
+// Libraries of other kernels may do the same meanwhile: each takes the handler whenever it signals, and
+// none leaves it to one that may be unloaded.
+EMULATOR_OWN void stop(Watchdog& own) {
+  struct sigaction action = {}, before, last;
+  action.sa_sigaction = interrupt;
+  action.sa_flags = watchdog_flags;
+  sigaction(SIGURG, nullptr, &before);
+  if (before.sa_flags & SA_NOCLDWAIT) before = {};
+  do {
+    sigaction(SIGURG, &action, nullptr);
+    pthread_kill(own.watched, SIGURG);
+  } while (!ends_within(own, 3000000));
+  sigaction(SIGURG, nullptr, &last);
+  if (last.sa_sigaction == interrupt) sigaction(SIGURG, &before, nullptr);
+}
+
 EMULATOR_OWN void* watch(void* given) {
   Watchdog& own = *static_cast<Watchdog*>(given);
   uint64_t seen = exits;
@@ -102,14 +151,7 @@ EMULATOR_OWN void* watch(void* given) {
     if (ends_within(own, 50000000)) return nullptr;
     if (seen != exits) seen = exits, since = processor_s(own.clock);
   }
-  // A signal that does nothing by default, and is another's again as soon as the launch has ended.
-  struct sigaction action = {}, before;
-  action.sa_sigaction = interrupt;
-  action.sa_flags = SA_SIGINFO | SA_RESTART;
-  sigaction(SIGURG, &action, &before);
-  do pthread_kill(own.watched, SIGURG);
-  while (!ends_within(own, 3000000));
-  sigaction(SIGURG, &before, nullptr);
+  stop(own);
   return nullptr;
 }
 
@@ -143,3 +185,5 @@ EMULATOR_OWN void run_watched(bool (*run)()) {
 }
 
 }  // namespace emulator
+
+#endif
