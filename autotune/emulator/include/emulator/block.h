@@ -290,6 +290,7 @@ EMULATOR_OWN void prepare(const Request& request, void (*enter)()) {
     ranges[i] = {about.name, begin, begin + about.bytes, written, about.item_bytes, nullptr};
   }
   find_library();
+  find_variables();
   dynamic_begin = reinterpret_cast<uintptr_t>(dynamic_shared);
   dynamic_end = dynamic_begin + request.shared_bytes;
   pending.set = fenced = false;

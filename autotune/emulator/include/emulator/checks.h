@@ -6,6 +6,8 @@
 
 namespace emulator {
 
+constexpr Flight no_flight = {Engine::none, 0, 0, 0};
+
 // Starts again with one cell a byte.
 EMULATOR_OWN void watch_bytes() {
   granule_shift = 0;
@@ -35,6 +37,23 @@ EMULATOR_QUICK void note_shared(const Block& block, uintptr_t address, uint32_t 
              false, away, flight);
 }
 
+// The types of a variable's items are not known: there is a cell for each 4 bytes until fewer are touched.
+EMULATOR_OWN void note_variable(uintptr_t address, uint32_t bytes, Access access, uintptr_t caller) {
+  Range* const variable = variable_at(address);
+  if (!variable || !variable->cells) return;
+  const uint32_t site = site_of(caller);  // not for the emulator's own, of which this is called, too
+  const size_t offset = address - variable->begin;
+  if (variable->item_bytes > 1 && ((bytes | offset) & 3)) {
+    free(variable->cells);
+    variable->item_bytes = 1;
+    watch_range(*variable);
+    if (!variable->cells) return;
+  }
+  const size_t end = offset + bytes, size = variable->end - variable->begin;
+  const size_t first = offset / variable->item_bytes, last = ((end < size ? end : size) - 1) / variable->item_bytes;
+  note_cells(variable->cells + first, last - first + 1, address, bytes, access, site, true, false, no_flight);
+}
+
 [[noreturn]] EMULATOR_OWN void out_of_bounds(uintptr_t address, uint32_t bytes,
                                              const char* verb, uint32_t site) {
   const Range* nearest = nullptr;
@@ -51,8 +70,6 @@ EMULATOR_QUICK void note_shared(const Block& block, uintptr_t address, uint32_t 
        EMULATOR_WHERE(current), verb, bytes, site, static_cast<long>(address - nearest->begin),
        nearest->name, static_cast<unsigned long>(nearest->end - nearest->begin));
 }
-
-constexpr Flight no_flight = {Engine::none, 0, 0, 0};
 
 EMULATOR_OWN void check_at(uintptr_t address, uint32_t bytes, Access access, uint32_t site,
                            bool natural, const Flight& flight = no_flight) {
@@ -120,7 +137,7 @@ EMULATOR_OWN void check(uintptr_t address, uint32_t bytes, Access access, uintpt
   // Variables of the module, and those of the emulator.
   if (address - library_begin < library_end - library_begin &&
       address - dynamic_begin >= most_dynamic_shared)
-    return;
+    return note_variable(address, bytes, access, caller);
   check_at(address, bytes, access, site_of(caller), natural);
 }
 

@@ -5,6 +5,7 @@
 
 #include "shared_memory.h"
 #include "flights.h"
+#include "variables.h"
 
 namespace emulator {
 
@@ -102,6 +103,11 @@ EMULATOR_OWN void name_place(uintptr_t address, char* text, size_t size) {
                static_cast<unsigned long>(address - ranges[i].begin));
       return;
     }
+  if (const Range* const variable = variable_at(address)) {
+    snprintf(text, size, "variable '%s' at byte %lu", variable->name,
+             static_cast<unsigned long>(address - variable->begin));
+    return;
+  }
   char whose[60] = "";
   const Place place = place_of(address);
   if (place.block) address = place.address;
@@ -307,15 +313,17 @@ EMULATOR_QUICK void note_cells(Cell* first, size_t count, uintptr_t address, uin
   }
 }
 
-// Checks the elements of written arguments, where that does not take too much memory.
+EMULATOR_OWN void watch_range(Range& range) {
+  range.cells = nullptr;
+  size_t bytes = range.end - range.begin;
+  if (options.checked && range.written && bytes <= most_watched_bytes)
+    range.cells = static_cast<Cell*>(calloc(bytes / range.item_bytes + 1, sizeof(Cell)));
+}
+
+// Checks the elements of written arguments and the variables, where that does not take too much memory.
 EMULATOR_OWN void watch_ranges() {
-  for (int i = 0; i < range_count; ++i) {
-    Range& range = ranges[i];
-    range.cells = nullptr;
-    size_t bytes = range.end - range.begin;
-    if (options.checked && range.written && bytes <= most_watched_bytes)
-      range.cells = static_cast<Cell*>(calloc(bytes / range.item_bytes + 1, sizeof(Cell)));
-  }
+  for (int i = 0; i < range_count; ++i) watch_range(ranges[i]);
+  for (int i = 0; i < variable_count; ++i) watch_range(variables[i]);
 }
 
 // Resets the checks for a new cluster; `shared_bytes` counts static and dynamic shared memory.
@@ -340,6 +348,7 @@ EMULATOR_OWN void clear_cells(size_t shared_bytes) {
 
 EMULATOR_OWN void drop_cells() {
   for (int i = 0; i < range_count; ++i) free(ranges[i].cells);
+  for (int i = 0; i < variable_count; ++i) free(variables[i].cells), variables[i].cells = nullptr;
   free(blocks[0].cells);
   blocks[0].cells = cells = nullptr, cell_capacity = 0;
 }

@@ -49,6 +49,15 @@ EMULATOR_OWN uint64_t reduce_lanes(const Thread* warp, int operation, uint32_t l
   return total;
 }
 
+// A value of a lane that has exited is undefined; of one that is not in its block it is, too, but blocks
+// of less than a warp reduce as whole ones do, and use no such value.
+EMULATOR_OWN void check_source(const Thread* warp, const Thread& t, int source) {
+  if (!(t.mask >> source & 1) || (warp - threads) % block_stride + source >= thread_count) return;
+  fail("%s in line %d: " EMULATOR_THREAD " reads from lane %d of the mask 0x%08x, which has exited; let it reach "
+       "the function, too, or read from lanes that do",
+       t.what, t.line, EMULATOR_WHERE(&t), source, t.mask);
+}
+
 EMULATOR_OWN void perform(Thread* warp, int operation, uint32_t lanes) {
   lanes_waiting[(warp - threads) / 32] &= ~lanes;
   if (operation == mbarrier_phase) return wait_for_phase(warp, lanes);
@@ -61,7 +70,9 @@ EMULATOR_OWN void perform(Thread* warp, int operation, uint32_t lanes) {
     Thread& t = warp[i];
     if (operation <= shuffle_xor) {
       int source = source_lane(t, i);
-      t.result = lanes >> source & 1 ? warp[source].value : ~uint64_t{0};
+      const bool is_there = lanes >> source & 1;
+      if (!is_there && options.checked) check_source(warp, t, source);
+      t.result = is_there ? warp[source].value : ~uint64_t{0};
     } else if (operation == match_any) {
       t.result = 0;
       for (int j = 0; j < 32; ++j)
