@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from autotune import Target
 
-from .. import common
+from . import gemm_wgmma
 
 # Megabytes of the weights that stay; of 0 all are loaded alike.
 KNOB = "resident_mb"
@@ -31,18 +31,27 @@ TEXT = "l2_resident.h"
 
 
 def values(weight_bytes: int) -> list[int]:
-    """Return the values that the knob may take."""
-    return [*VALUES] if weight_bytes >= LEAST else [0]
+    """Return the values that the knob may take: of those with the same share the least."""
+    options = VALUES if weight_bytes >= LEAST else (0,)
+    shares = {_share(weight_bytes, megabytes): megabytes for megabytes in reversed(options)}
+    return sorted(shares.values())
 
 
 def untuned(weight_bytes: int, target: Target) -> int:
-    """Return the value of the knob where nothing was tuned: on devices like those measured."""
-    return UNTUNED if weight_bytes >= LEAST and common.clusters_of(target) else 0
+    """Return the value of the knob where nothing was tuned.
+
+    Only of devices like those measured: caches of later ones may hold all of the weights.
+    """
+    return UNTUNED if weight_bytes >= LEAST and gemm_wgmma.has_wgmma(target) else 0
 
 
 def in_256ths(weight_bytes: int, choice: Mapping[str, int]) -> dict[str, int]:
     """Return a choice for a kernel, which reads what stays as a share of the weights."""
     sizes = {name: value for name, value in choice.items() if name != KNOB}
-    megabytes = choice.get(KNOB, 0)
+    return {**sizes, "resident_256ths": _share(weight_bytes, choice.get(KNOB, 0))}
+
+
+def _share(weight_bytes: int, megabytes: int) -> int:
+    """Return how many 256ths of the weights are loaded as usual."""
     share = round(PARTS * megabytes * MEGABYTE / (weight_bytes or 1)) if megabytes else PARTS
-    return {**sizes, "resident_256ths": max(1, min(share, PARTS))}
+    return max(1, min(share, PARTS))

@@ -21,7 +21,9 @@ from autotune.task import ConfigEntity, create
 from autotune.task.kinds import OtherOptionEntity
 from tests.templates.emulated import arrays_of
 
-HOPPER, OLDER = Target("cuda -arch=sm_90"), Target("cuda -arch=sm_80")
+HOPPER = Target("cuda -arch=sm_90")
+# The L2 cache of a B200 has 126 MB, that of a GeForce RTX 5090 96.
+OTHERS = [Target(f"cuda -arch={arch}") for arch in ("sm_80", "sm_100", "sm_120")]
 
 
 def by_rows(n, k):
@@ -83,6 +85,15 @@ def test_the_share_that_stays_is_rounded_to_256ths():
     assert share(0, {l2_resident.KNOB: 8}) == 256
 
 
+@pytest.mark.parametrize("weight_bytes", [0, 10**6, 50 * 10**6, 10**9, 4 * 10**9, 10**13])
+def test_no_two_values_are_one_kernel(weight_bytes):
+    values = l2_resident.values(weight_bytes)
+    kernels = [l2_resident.in_256ths(weight_bytes, {l2_resident.KNOB: mb}) for mb in values]
+    assert len({*map(str, kernels)}) == len(values)
+    assert values[0] == 0
+    assert weight_bytes < l2_resident.LEAST or l2_resident.UNTUNED in values
+
+
 @pytest.mark.parametrize("share", [1, 37, 64, 255, 256])
 def test_units_that_stay_are_spread_evenly(share):
     stays = np.array([share == 256 or unit * share % 256 < share for unit in range(1024)])
@@ -109,7 +120,8 @@ def test_part_of_the_weights_stays_where_the_cache_does_not_hold_all(family, sma
     values = family.candidates(large)[l2_resident.KNOB]
     untuned = family.default_choice(large, HOPPER)
     assert values[0] == 0 < untuned[l2_resident.KNOB] in values
-    assert family.default_choice(large, OLDER)[l2_resident.KNOB] == 0
+    for other in OTHERS:
+        assert family.default_choice(large, other)[l2_resident.KNOB] == 0
     assert family.violation(large, untuned, HOPPER) is None
 
 
