@@ -36,7 +36,8 @@ LEAST = 2**18
 # streams it faster for more rows than a fragment has: one of 42.8 to 45.1 MB of an H200 (`suits`).
 LARGE, LONG_SUM = 43_000_000, 4096
 # Bytes of b up to which a part stays in the cache untuned: with four of 131 MB in turn all took
-# 1.01 times as long.
+# 1.01 times as long. So they did of a b stored as [k, n] (16x14336x4096 1.02 to 1.04, unaligned
+# 4x14340x4096 up to 1.05), and of rows that share sectors (4x14336x4100 nt 1.05 to 1.10).
 MOST_RESIDENT = 2**26
 # Of a multiprocessor, and how many a device has.
 REGISTERS, SHARED_BYTES, MULTIPROCESSORS = 65536, 228 * 1024, 132
@@ -245,7 +246,8 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
         partial(estimate, shape, target=target),
     )
     streamed = _streamed_bytes(shape)
-    resident = l2_resident.untuned(streamed, target) * (streamed <= MOST_RESIDENT)
+    aligned = shape.transpose_b and shape.k % l2_resident.SECTOR == 0
+    resident = aligned * l2_resident.untuned(streamed, target, MOST_RESIDENT)
     return choice | {l2_resident.KNOB: resident}
 
 

@@ -26,6 +26,11 @@ LEAST = 40 * 2**20
 # read between two runs (1x4096x4096 of float32: 12.5 us, with 8 14.8, with none 16.7), but of four
 # matrices in turn 12 and more gained little (8: 15.7, 12: 16.4), and of integers lost up to 4%.
 UNTUNED = 8
+# Bytes of weights up to which they do: of 262 MB 8 still gained 1 to 3% for one row of float16,
+# but of 470 MB, with others written between two runs, it took 1.02 to 1.03 times as long.
+MOST = 2**28
+# Bytes that the cache loads at a time: a part that is read again by others must not be evicted.
+SECTOR = 32
 MEGABYTE, PARTS = 10**6, 256
 TEXT = "l2_resident.h"
 
@@ -37,12 +42,12 @@ def values(weight_bytes: int) -> list[int]:
     return sorted(shares.values())
 
 
-def untuned(weight_bytes: int, target: Target) -> int:
+def untuned(weight_bytes: int, target: Target, most: int = MOST) -> int:
     """Return the value of the knob where nothing was tuned.
 
     Only of devices like those measured: caches of later ones may hold all of the weights.
     """
-    return UNTUNED if weight_bytes >= LEAST and gemm_wgmma.has_wgmma(target) else 0
+    return UNTUNED * (LEAST <= weight_bytes <= most and gemm_wgmma.has_wgmma(target))
 
 
 def in_256ths(weight_bytes: int, choice: Mapping[str, int]) -> dict[str, int]:

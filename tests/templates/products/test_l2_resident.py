@@ -110,7 +110,7 @@ def test_units_that_stay_are_spread_evenly(share):
         (matvec_cuda, by_weights(1024, 4096), by_weights(4096, 4096)),
         (matvec_cuda, by_weights(4096, 4096, "float16"), by_weights(50257, 768, "float16")),
         (matvec_across, Gemm(1, 1024, 4096), Gemm(1, 4096, 4096)),
-        (gemm_skinny_int8, Gemm(4, 4096, 4096, "int8"), Gemm(4, 14336, 4096, "int8")),
+        (gemm_skinny_int8, by_weights(4096, 4096, "int8"), by_weights(11008, 4096, "int8")),
         (matvec_int8, by_rows(4096, 4096), by_rows(32000, 4096)),
     ],
 )  # fmt: skip
@@ -129,7 +129,12 @@ def test_part_of_the_weights_stays_where_the_cache_does_not_hold_all(family, sma
     ("family", "shape"),
     [
         pytest.param(matvec_across, Gemm(1, 4262, 18887), id="rows that share sectors"),
+        pytest.param(matvec_across, Gemm(1, 50256, 1024), id="large by columns"),
+        pytest.param(matvec_cuda, by_weights(51865, 513), id="less than a sector at a time"),
+        pytest.param(matvec_cuda, by_weights(28672, 8192, "bfloat16"), id="large by rows"),
         pytest.param(gemm_skinny_int8, Gemm(8, 32000, 4096, "int8", 1, False, True), id="large"),
+        pytest.param(gemm_skinny_int8, by_weights(14336, 4100, "int8"), id="integers that do"),
+        pytest.param(gemm_skinny_int8, Gemm(16, 14336, 4096, "int8"), id="integers by columns"),
     ],
 )
 def test_where_it_was_no_gain_a_part_stays_only_when_tuned(family, shape):
