@@ -22,17 +22,18 @@ from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp
 
 
-def ends_with_operands(
+def axis_of_operands(
     simplifier: BodySimplifier,
     stage: Stage,
     body: Body,
     values: Mapping[IterVar, Affine],
     extents: Mapping[IterVar, Extent],
     kept: Collection[Stage],
-) -> bool:
-    """Return whether each operand of a sum has a dimension that is its steps, and ends with them.
+) -> IterVar | None:
+    """Return the axis of a sum if each operand has a dimension that is its steps, and ends so.
 
-    Only then, and if the block of the sum copies them, can they be zero beyond the end.
+    Only then, and if the block of the sum copies them, can they be zero beyond the end of this
+    axis; not where a part of it that was split again ends, since other steps follow there.
 
     Args:
         simplifier: of the lowering.
@@ -46,16 +47,16 @@ def ends_with_operands(
     parts = {part for each in splits for part in (each.outer, each.inner)}
     whole = [s.parent for s in splits if s.parent.kind == "reduce" and s.parent not in parts]
     if len(whole) != 1 or not reads_own_block(simplifier, body, kept):
-        return False
+        return None
     steps, extent = values[whole[0]].key, extents[whole[0]]
     for load in reads_of(body):
         op = load.tensor.op
         if not isinstance(op, ComputeOp) or isinstance(op.body[0], Reduce):
-            return False  # what is stored of a sum has no other value
+            return None  # what is stored of a sum has no other value
         sides = zip(load.indices, load.tensor.shape, strict=True)
         if not any(simplifier.form_of(i).key == steps and _is(n, extent) for i, n in sides):
-            return False
-    return True
+            return None
+    return whole[0]
 
 
 def zero_beyond(simplifier: BodySimplifier, body: Body, edges: Sequence[Expr]) -> Body:

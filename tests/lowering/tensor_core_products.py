@@ -4,10 +4,11 @@ from autotune import te
 from tests.lowering.warpgroup_products import definition
 
 
-def product(m, n, k, rows=4, warps=2, copied=True, **options):
+def product(m, n, k, rows=4, warps=2, copied=True, within=None, **options):
     """A schedule and its arguments: a warp has 8 times ``rows`` rows and 32 columns.
 
-    Operands are ``copied`` to shared memory, or read where they are.
+    Operands are ``copied`` to shared memory, or read where they are. Steps are split ``within``
+    parts of so many.
     """
     a, b, c, d = definition(m, n, k, **options)
     s = te.create_schedule(d.op)
@@ -15,8 +16,12 @@ def product(m, n, k, rows=4, warps=2, copied=True, **options):
     lane = _tile(s[d], rows, warps)
     s[c].compute_at(s[d], lane)
     words = 2 if options.get("dtype") == "tf32" else 1
-    chunk, step = s[c].split(c.op.reduce_axis[0], factor=16 // words)
-    s[c].reorder(chunk, step, *c.op.axis)
+    steps, around = c.op.reduce_axis[0], []
+    if within is not None:
+        part, steps = s[c].split(steps, factor=within)
+        around = [part]
+    chunk, step = s[c].split(steps, factor=16 // words)
+    s[c].reorder(*around, chunk, step, *c.op.axis)
     s[c].pragma(step, "tensor_core", 1)
     for source in (a, b) if copied else ():
         shared = s[s.cache_read(source, "shared", [c])]
