@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from interpreter import run
 
 from autotune import build, te
 from autotune.codegen import kernel_of_schedule
+from autotune.lowering.lower import lower_schedule
 from autotune.target import Target
 
 GPU = Target("cuda -arch=sm_90")
@@ -77,11 +79,12 @@ def test_shared_memory_that_was_asked_for_stays():
     assert "__shared__" in text_of(*scheduled(scope="shared"))
 
 
-def test_all_threads_that_sum_a_row_have_its_sum():
+def sums_of_rows(read=lambda i: i):
+    """``C = A - sums[read]`` of one block, whose threadIdx.x sum up rows together."""
     a = te.placeholder((ROWS, COLUMNS), name="A")
     k = te.reduce_axis((0, COLUMNS), "k")
     b = te.compute((ROWS,), lambda i: te.sum(a[i, k], axis=k), name="B")
-    c = te.compute((ROWS, COLUMNS), lambda i, j: a[i, j] - b[i], name="C")
+    c = te.compute((ROWS, COLUMNS), lambda i, j: a[i, j] - b[read(i)], name="C")
     s = te.create_schedule(c.op)
     threads = te.thread_axis("threadIdx.x"), te.thread_axis("threadIdx.y")
     rows = in_lanes(s, s[c], c, threads)
@@ -94,8 +97,22 @@ def test_all_threads_that_sum_a_row_have_its_sum():
     s[b].reorder(outer, lane_row, lane, terms)
     s[b].bind(lane_row, threads[1])
     s[b].bind(lane, threads[0])
-    text = text_of(s, [a, c])
+    return s, [a, c]
+
+
+def test_all_threads_that_sum_a_row_have_its_sum():
+    schedule = sums_of_rows()
+    text = text_of(*schedule)
     assert "float B[2];" in text
     assert "__shared__" not in text
-    given, found = computed(s, [a, c])
+    given, found = computed(*schedule)
     np.testing.assert_allclose(found, given - given.sum(1, keepdims=True), rtol=1e-5)
+
+
+def test_one_thread_stores_a_sum_that_others_read_in_shared_memory():
+    schedule, args = sums_of_rows(lambda i: ROWS - 1 - i)
+    lowered = lower_schedule(schedule, args, target_kind="cuda")
+    assert "B: float32[16] @shared" in str(lowered)
+    given, found = np.random.default_rng(0).random((2, ROWS, COLUMNS)).astype("float32")
+    run(lowered, [given, found])  # says of two threads that store one element that they race
+    np.testing.assert_allclose(found, given - given.sum(1, keepdims=True)[::-1], rtol=1e-5)

@@ -16,6 +16,7 @@ from autotune.ir.analysis_affine import Affine, AtomKind
 from autotune.ir.expr import Expr, Load, Var
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Allocate, AsyncCopy, Buffer, If, Stmt, Store
+from autotune.ir.structure import variables
 from autotune.ir.visitor import Rewriter, Visitor
 from autotune.lowering.extents import known
 from autotune.lowering.passes.draft import Draft
@@ -34,6 +35,9 @@ def place_in_registers(stmt: Stmt, draft: Draft) -> Stmt:
         share = _Share.of(buffer, indices, threads)
         if share is not None and buffer not in scan.partly:
             owned[buffer] = share
+    shared = scan.indices.keys() - owned.keys()
+    if shared:
+        stmt = _Once(draft.simplifier, shared, threads).rewrite(stmt)
     return _Place(draft.simplifier, owned).rewrite(stmt) if owned else stmt
 
 
@@ -185,3 +189,32 @@ class _Place(Rewriter):
 
     def _index(self, share: _Share, index: Expr) -> Expr:
         return share.place(self.simplifier, self.simplifier.form_of(index))
+
+
+class _Once(Rewriter):
+    """Lets one thread store what all of them have, in buffers that stay in shared memory."""
+
+    def __init__(
+        self, simplifier: Simplifier, buffers: Set[Buffer], threads: Mapping[Var, int]
+    ) -> None:
+        self.simplifier, self.buffers, self.threads = simplifier, buffers, threads
+        self._asked: list[Expr] = []
+
+    def visit_If(self, node: If) -> Stmt:
+        """Note what is asked already."""
+        self._asked.append(node.cond)
+        then = self.rewrite(node.then)
+        other = None if node.other is None else self.rewrite(node.other)
+        self._asked.pop()
+        return If(node.cond, then, other)
+
+    def visit_Store(self, node: Store) -> Stmt:
+        """Ask for the first of the threads that the index does not depend on."""
+        if node.buffer not in self.buffers:
+            return node
+        known = {*variables(*self._asked), *variables(*node.indices)}
+        alone = [var for var, count in self.threads.items() if count > 1 and var not in known]
+        if not alone:
+            return node
+        first = [self.simplifier.condition("==", self.simplifier.var(var)) for var in alone]
+        return If(self.simplifier.conjunction(first), node)
