@@ -44,6 +44,11 @@ _TO_SMALL = {"half": "__float2half", "bf16": "__float2bfloat16"}
 _FROM_SMALL = {"half": "__half2float", "bf16": "__bfloat162float"}
 # Exact in 16 bits, or done by the hardware as well as in 32.
 _NATIVE = {"min": "__hmin({0}, {1})", "max": "__hmax({0}, {1})", "abs": "__habs({0})"}
+# By bits, since a conversion may lose the sign of what is no number.
+_COPYSIGN = (
+    "__ushort_as_{t}((__{t}_as_ushort({{0}}) & 0x7fff) | (__{t}_as_ushort({{1}}) & 0x8000))"
+)
+_SMALL_NAMES = {"half": "half", "bf16": "bfloat16"}
 _TESTS = ("isnan", "isinf", "isfinite")
 # The nearest number of 11 bits, of two the larger, on any device.
 _ROUND_TO_TF32 = """\
@@ -72,6 +77,7 @@ def _functions() -> dict[str, dict[str, str]]:
         table[name] = {"float": f"f{name}f({{0}}, {{1}})", "*": f"{name}({{0}}, {{1}})"}
     for name, text in _NATIVE.items():
         table[name] |= dict.fromkeys(_TO_SMALL, text)
+    table["copysign"] |= {column: _COPYSIGN.format(t=t) for column, t in _SMALL_NAMES.items()}
     table["abs"] |= {"long": "llabs({0})"}
     table["popcount"] = {"long": "__popcll({0})", "*": "__popc({0})"}
     for name in ("shfl", "shfl_up", "shfl_down", "shfl_xor"):

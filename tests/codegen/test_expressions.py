@@ -121,6 +121,11 @@ def test_c_text(expr, expected):
         (Cast(Load(W, (i,)), "int32"), "(int)__bfloat162float(W[i])"),
         (Max(Load(H, (i,)), const(0.0, "float16")), "__hmax(H[i], __float2half(0.0f))"),
         (Call("exp", (Load(H, (i,)),)), "__float2half(expf(__half2float(H[i])))"),
+        (
+            Call("copysign", (Load(H, (i,)), Load(H, (j,)))),  # also of a NaN's sign
+            "__ushort_as_half((__half_as_ushort(H[i]) & 0x7fff) | "
+            "(__half_as_ushort(H[j]) & 0x8000))",
+        ),
         (Call("rsqrt", (x,)), "rsqrtf(x)"),
         (Max(x, y), "fmaxf(x, y)"),
         (Max(i, j), "max(i, j)"),

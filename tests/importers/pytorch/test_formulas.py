@@ -47,6 +47,10 @@ FORMULAS = {
     "logsumexp of one": (lambda x: x.logsumexp(0), Y[1]),
     "signbit": (torch.signbit, X),
     "signbit of no number": (torch.signbit, torch.tensor([math.nan, -math.nan, -math.inf])),
+    "signbit of halves": (torch.signbit, torch.tensor([math.nan, -math.nan, -0.0, 1.0]).half()),
+    "copysign of bfloat16": (
+        lambda x: x.copysign(x.flip(0)).signbit(), torch.tensor([math.nan, 2, -0.0]).bfloat16(),
+    ),
     "signbit of bytes": (torch.signbit, torch.tensor([3, 200], dtype=torch.uint8)),
     "sign of no number": (lambda x, y: torch.copysign(x, y).signbit(), ODD[:2], -ODD[:2]),
     "lgamma": (torch.lgamma, GAMMA),

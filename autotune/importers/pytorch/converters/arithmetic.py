@@ -94,14 +94,14 @@ _register_plain()
 @converts("atan2")
 def angle_of_points(call: Call, y: Operand, x: Operand) -> Value:
     """Return the angle of points; of 16-bit floats as float32, as in torch."""
-    return call.cast(call.binary(ops.Atan2, y, x, _wide(call.type.dtype)), call.type.dtype)
+    dtype = "float64" if call.type.dtype == "float64" else "float32"
+    return call.cast(call.binary(ops.Atan2, y, x, dtype), call.type.dtype)
 
 
 @converts("copysign")
 def with_sign_of(call: Call, x: Operand, sign: Operand) -> Value:
     """Return the size of one operand with the sign of another, which zeros have too."""
-    wide = call.binary(ops.Copysign, x, sign, _wide(call.type.dtype))
-    return call.cast(wide, call.type.dtype)
+    return call.binary(ops.Copysign, x, sign, call.type.dtype)
 
 
 @converts("signbit")
@@ -109,13 +109,7 @@ def has_sign(call: Call, x: Value) -> Value:
     """Return whether the sign is set, of zeros and of what is no number too."""
     if not _is_float(x.dtype):
         return call.binary(ops.Less, x, 0, x.dtype)
-    dtype = _wide(x.dtype)
-    return call.binary(ops.Less, call.binary(ops.Copysign, 1, x, dtype), 0, dtype)
-
-
-def _wide(dtype: str) -> str:
-    """Return the type of floats in which functions of C are called."""
-    return "float64" if dtype == "float64" else "float32"
+    return call.binary(ops.Less, call.binary(ops.Copysign, 1, x, x.dtype), 0, x.dtype)
 
 
 @converts("rsub")
