@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from autotune.utils.environment import private
@@ -15,6 +17,8 @@ from autotune.utils.environment import private
 _OWN, _ANYBODYS = 0o600, 0o666
 # Where Linux has the open files of a process.
 _DESCRIPTORS = "/proc/self/fd"
+# How long to wait for another writer that replaces a file of a folder.
+_LOCK_S = 1.0
 
 
 def write_atomically(path: Path, content: bytes, missing_ok: bool = False) -> None:
@@ -103,9 +107,10 @@ def _write(path: Path, pieces: Iterable[bytes], mode: int, durable: bool = False
                 os.fchmod(handle, stat.S_IMODE(before.st_mode))
             if durable:
                 os.fsync(handle)
-            if not is_named:  # with a folder's descriptor the link is to the file
-                os.link(f"{_DESCRIPTORS}/{handle}", temporary, src_dir_fd=handle)
-        os.replace(temporary, path)
+            if not is_named:
+                _give_name(handle, path, temporary)
+                return
+            os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
@@ -118,7 +123,79 @@ def _open_beside(temporary: Path, mode: int) -> tuple[int, bool]:
     One without a name is gone with the process that writes it, even if that is killed.
     """
     if hasattr(os, "O_TMPFILE") and os.path.isdir(_DESCRIPTORS):
-        flags = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC
         with contextlib.suppress(OSError):  # not every file system can
             return os.open(temporary.parent, flags, mode), False
     return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), True
+
+
+def _give_name(handle: int, path: Path, temporary: Path) -> None:
+    """Put an open file without a name at a path, in the place of what is there.
+
+    To replace a file takes a second name. Who is killed there leaves it; as only one writer at a
+    time uses that of a file, the next one removes it.
+    """
+    if not path.exists() and _link(handle, path):
+        return
+    with _alone_in(path.parent) as alone:
+        if alone:
+            temporary = path.with_name(f".{path.name}.replacing")
+            temporary.unlink(missing_ok=True)
+        if not _link(handle, temporary):
+            _copy(handle, temporary)
+        os.replace(temporary, path)
+
+
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[bool]:
+    """Keep other writers from replacing files of a folder; yield whether that is so."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # a folder that may be written to, and not be listed
+        yield False
+        return
+    try:
+        yield _is_locked(descriptor)
+    finally:
+        with contextlib.suppress(OSError):  # a process that was forked meanwhile has it open too
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Lock a folder; return whether that is done, soon."""
+    end = time.monotonic() + _LOCK_S
+    while time.monotonic() < end:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.002)
+        except OSError:  # not every file system can
+            return False
+        else:
+            return True
+    return False  # who has it may have been stopped
+
+
+def _link(handle: int, path: Path) -> bool:
+    """Give an open file without a name this one; return whether it has it.
+
+    It has not where there is another file, or where a sandbox or file system lets nobody do it.
+    """
+    try:  # with a folder's descriptor the link is to the file
+        os.link(f"{_DESCRIPTORS}/{handle}", path, src_dir_fd=handle)
+    except OSError:
+        return False
+    return True
+
+
+def _copy(handle: int, path: Path) -> None:
+    """Write what an open file has, with its mode, to a new file."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    os.lseek(handle, 0, os.SEEK_SET)
+    copy = os.fdopen(os.open(path, flags, _OWN), "wb")
+    with copy, os.fdopen(handle, "rb", closefd=False) as whole:
+        shutil.copyfileobj(whole, copy)
+        copy.flush()
+        os.fchmod(copy.fileno(), stat.S_IMODE(os.fstat(handle).st_mode))
+        os.fsync(copy.fileno())

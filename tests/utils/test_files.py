@@ -1,5 +1,7 @@
 """Files that users ask for: whole or not at all, and for whom the umask says."""
 
+import errno
+import fcntl
 import os
 import resource
 import stat
@@ -95,6 +97,64 @@ def test_a_writer_that_is_killed_leaves_nothing_beside_the_file(tmp_path):
         writer.kill()
     assert [each.name for each in tmp_path.iterdir()] == ["x.log"]
     assert (tmp_path / "x.log").read_text() == "before"
+
+
+def killed_at(call, path):
+    """Publish a file in a process that is killed after its `link`, or before its `replace`."""
+    code = (
+        "import os, sys\nfrom pathlib import Path\nfrom autotune.utils.files import publish\n"
+        f"call = os.{call}\n"
+        "def end(*args, **options):\n"
+        f"    {call == 'link'} and call(*args, **options)\n    os.kill(os.getpid(), 9)\n"
+        f"os.{call} = end\n"
+    )
+    command = [sys.executable, "-c", f"{code}publish(Path(sys.argv[1]), b'killed')", str(path)]
+    assert subprocess.run(command, check=False).returncode == -9
+
+
+def test_a_writer_of_a_new_file_that_is_killed_leaves_the_whole_file_alone(tmp_path):
+    killed_at("link", tmp_path / "x.log")
+    assert [each.name for each in tmp_path.iterdir()] == ["x.log"]
+    assert (tmp_path / "x.log").read_bytes() == b"killed"
+
+
+def test_what_a_writer_leaves_that_is_killed_as_it_replaces_a_file_goes_with_the_next(tmp_path):
+    path = tmp_path / "x.log"
+    path.write_bytes(b"before")
+    for _ in range(2):
+        killed_at("replace", path)
+        assert path.read_bytes() == b"before"
+        assert len(list(tmp_path.iterdir())) == 2
+    publish(path, b"after")
+    assert [each.name for each in tmp_path.iterdir()] == ["x.log"]
+    assert path.read_bytes() == b"after"
+
+
+def test_files_are_replaced_while_another_writer_is_stopped(tmp_path, monkeypatch):
+    monkeypatch.setattr("autotune.utils.files._LOCK_S", 0.05)
+    (tmp_path / "x.log").write_bytes(b"before")
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        publish(tmp_path / "x.log", b"after")
+    finally:
+        os.close(folder)
+    assert (tmp_path / "x.log").read_bytes() == b"after"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_files_are_written_where_what_has_no_name_gets_none(tmp_path, monkeypatch, umask):
+    def refuse(*_args, **_options):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    publish(tmp_path / "x.log", b"one")
+    assert mode_of(tmp_path / "x.log") == 0o644
+    (tmp_path / "x.log").chmod(0o640)
+    publish(tmp_path / "x.log", [b"t", b"wo"])
+    assert (tmp_path / "x.log").read_bytes() == b"two"
+    assert mode_of(tmp_path / "x.log") == 0o640
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_files_are_written_where_none_can_be_without_a_name(tmp_path, monkeypatch, umask):
