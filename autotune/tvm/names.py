@@ -199,16 +199,21 @@ class _Finder(MetaPathFinder):
         return spec
 
 
+def explain_names(module: ModuleType) -> None:
+    """Give a module that has no ``__getattr__`` of its own that of `resolver`.
+
+    Of ``from module import name`` Python drops an AttributeError with its text, and imports a
+    submodule of the name if the module is a package; so each module is made one, and the
+    import of a module that is gone is explained too (`autotune.utils.names.Explainer`).
+    """
+    vars(module).setdefault("__path__", [])
+    vars(module).setdefault("__getattr__", resolver(module.__name__))
+
+
 class _Loader(SourceFileLoader):
-    """Gives a module that has no ``__getattr__`` of its own that of `resolver`."""
+    """Lets a module explain names that it does not have."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the module.
-
-        Of ``from module import name`` Python drops an AttributeError with its text, and imports a
-        submodule of the name if the module is a package; so each module is made one, and the
-        import of a module that is gone is explained too (`autotune.utils.names.Explainer`).
-        """
+        """Run the module, see `explain_names`."""
         super().exec_module(module)
-        vars(module).setdefault("__path__", [])
-        vars(module).setdefault("__getattr__", resolver(module.__name__))
+        explain_names(module)

@@ -59,6 +59,8 @@ def test_texts_and_lists_are_those_of_python():
         ("auto_scheduler.task_scheduler.derive_similarity_tag", "docs/migrating.md"),
         ("autotvm.measure.measure_methods.no_such", "docs/migrating.md"),
         ("hexagon", "docs/migrating.md"),
+        ("topi.nn.conv2d.conv2d_of_another_kind", "SourceKernel"),
+        ("topi.nn.pooling.no_such", "SourceKernel"),
     ],
 )
 def test_any_other_name_says_what_to_use_or_where_that_is_listed(name, advice):

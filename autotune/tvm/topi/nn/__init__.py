@@ -11,6 +11,7 @@ from autotune.topi.nn import __all__ as _ours
 from autotune.topi.nn import conv2d as _conv2d
 from autotune.topi.nn import pool2d
 from autotune.topi.transform import strided_slice
+from autotune.tvm.names import explain_names
 from autotune.tvm.topi.nn.blocked_conv2d import conv2d_NCHWc, conv2d_NCHWc_int8
 from autotune.tvm.topi.nn.normalisation import *
 from autotune.tvm.topi.nn.normalisation import __all__ as _norms
@@ -96,9 +97,17 @@ class _Operators(ModuleType):
             super().__setattr__(name, value)
 
 
+def _named(name: str, home: str) -> ModuleType:
+    """Return a module of ours by TVM's name, which explains what it does not have."""
+    module = ModuleType(name)
+    vars(module).update(vars(import_module(f"autotune.topi.nn.{home}")), __name__=name)
+    explain_names(module)
+    return module
+
+
 sys.modules[__name__].__class__ = _Operators
 for _theirs, _here in _MODULES.items():
-    sys.modules[f"{__name__}.{_theirs}"] = import_module(f"autotune.topi.nn.{_here}")
+    sys.modules[f"{__name__}.{_theirs}"] = _named(f"{__name__}.{_theirs}", _here)
 for _theirs in ("depth_to_space", "space_to_depth", "upsampling"):
     sys.modules[f"{__name__}.{_theirs}"] = import_module(f"{__name__}.rearranging")
 for _theirs in ("batch_norm", "group_norm", "instance_norm", "local_response_norm"):
