@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import secrets
@@ -66,7 +67,7 @@ def publish(path: Path, content: bytes | Iterable[bytes]) -> None:
         OSError: the file cannot be written; an existing file is unchanged.
     """
     if not path.exists():
-        path = path.resolve()  # of a link to nothing yet
+        path = _resolved(path)  # of a link to nothing yet
         path.parent.mkdir(parents=True, exist_ok=True)
     pieces = [content] if isinstance(content, bytes) else content
     _write(path, pieces, _ANYBODYS, durable=True)
@@ -90,13 +91,20 @@ def read_own(path: Path) -> bytes:
         return file.read()
 
 
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except RuntimeError as error:  # what Python before 3.13 raises for links in a circle
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from error
+
+
 def _write(path: Path, pieces: Iterable[bytes], mode: int, durable: bool = False) -> None:
     before = path.stat() if path.exists() else None
     if before is not None and not stat.S_ISREG(before.st_mode):
         with path.open("wb") as special:  # a device or a pipe must stay what it is
             special.writelines(pieces)
         return
-    path = path.resolve()  # a link stays, and leads to what is new
+    path = _resolved(path)  # a link stays, and leads to what is new
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     handle, is_named = _open_beside(temporary, mode)
     try:

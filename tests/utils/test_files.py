@@ -43,6 +43,15 @@ def test_a_file_that_is_replaced_keeps_its_mode_and_links_lead_to_it(tmp_path):
     assert (path.read_text(), mode_of(path), link.is_symlink()) == ("new", 0o640, True)
 
 
+def test_a_link_to_itself_is_an_error_of_the_system(tmp_path):
+    path = tmp_path / "x.log"
+    path.symlink_to(path)
+    for write in (publish, write_atomically):
+        with pytest.raises(OSError, match="Too many levels of symbolic links"):
+            write(path, b"new")
+    assert path.is_symlink()
+
+
 def test_our_own_files_are_for_this_user_alone_whatever_was_there(tmp_path):
     path = tmp_path / "cache"
     path.write_text("old")
