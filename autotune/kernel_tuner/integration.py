@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
@@ -56,7 +57,7 @@ def store_results(
     """
     name, higher = get_objective_defaults(objective, objective_higher_is_better)
     names = list(tune_params)
-    good = [each for each in results if isinstance(each.get(name), int | float)]
+    good = [each for each in results if _is_number(each.get(name))]
     if not good:
         raise TunerError(f"store_results: none of {len(results)} results has {name!r}")
     best = (max if higher else min)(each[name] for each in good)
@@ -101,7 +102,7 @@ def create_device_targets(
     path = Path(results_filename)
     content = _content(path)
     names = [str(each) for each in content["tunable_parameters"]]
-    rows = [each for each in content["data"] if isinstance(each.get(name), int | float)]
+    rows = [each for each in content["data"] if _is_number(each.get(name))]
     if not rows:
         raise TunerError(f"create_device_targets: {path} has no results with {name!r}")
     choose: Callable[..., Any] = max if higher else min
@@ -116,7 +117,7 @@ def create_device_targets(
         lines += [f"{word} defined(TARGET_{_macro(device)}) /* {_comment(device)} */"]
         lines += _defines(names, row)
         word = "#elif"
-    shared = _over_all(rows, names, name, {d: row[name] for d, row in best.items()}, higher)
+    shared = _over_all(rows, names, name, {d: row[name] for d, row in best.items()})
     lines += ["#else /* the best over all devices */", *_defines(names, shared), "#endif", ""]
     publish(Path(header_filename), "\n".join(lines).encode())
 
@@ -126,7 +127,6 @@ def _over_all(
     names: Sequence[str],
     name: str,
     best: Mapping[str, float],
-    higher: bool,
 ) -> Mapping[str, Any]:
     """Return the parameters of the greatest mean part of the best; what is not there has none."""
     parts: dict[str, float] = {}
@@ -134,13 +134,19 @@ def _over_all(
     for row in rows:
         key = json.dumps([row.get(each) for each in names])
         of.setdefault(key, row)
-        ratio = row[name] / best[row["device_name"]]
-        parts[key] = parts.get(key, 0) + (ratio if higher else 1 / ratio)
+        least, most = sorted((row[name], best[row["device_name"]]))
+        parts[key] = parts.get(key, 0) + (least / most if most else float(least == most))
     return of[max(parts, key=lambda key: parts[key])]
 
 
 def _defines(names: Iterable[str], row: Mapping[str, Any]) -> list[str]:
-    return [f"#define {each} {row[each]}" for each in names if each in row]
+    """Return lines as kernels are tuned with them: booleans are 0 and 1."""
+    values = ((each, row[each]) for each in names if each in row)
+    return [f"#define {n} {int(v) if isinstance(v, bool) else v}" for n, v in values]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _macro(device: str) -> str:
@@ -159,8 +165,10 @@ def _content(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise TunerError(f"{path} holds no results of store_results: {error}") from error
     expected = {"kernel_name": str, "tunable_parameters": list, "data": list}
-    if not isinstance(content, dict) or any(
-        not isinstance(content.get(key), kind) for key, kind in expected.items()
+    if (
+        not isinstance(content, dict)
+        or any(not isinstance(content.get(key), kind) for key, kind in expected.items())
+        or any(not isinstance(each, dict) or "device_name" not in each for each in content["data"])
     ):
         raise TunerError(f"{path} holds no results of store_results: expected {list(expected)}")
     return content

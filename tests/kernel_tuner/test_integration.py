@@ -72,3 +72,29 @@ def test_files_of_something_else_are_left_alone(tmp_path):
         store(path, "cpu")
     with pytest.raises(TunerError, match="cannot read the results"):
         create_device_targets(tmp_path / "h.h", tmp_path / "none.json")
+
+
+@pytest.mark.parametrize("rows", [[1], [{"x": 1, "time": 1.0}]])
+def test_rows_that_are_none_of_a_device_are_no_results(tmp_path, rows):
+    path = tmp_path / "best.json"
+    content = {"kernel_name": "add", "tunable_parameters": ["x"], "data": rows}
+    path.write_text(json.dumps(content))
+    with pytest.raises(TunerError, match="holds no results of store_results"):
+        store(path, "cpu")
+    with pytest.raises(TunerError, match="holds no results of store_results"):
+        create_device_targets(tmp_path / "h.h", path)
+
+
+def test_what_is_no_number_is_no_best_and_none_of_zero_divides(tmp_path):
+    path, header = tmp_path / "best.json", tmp_path / "best.h"
+    rows = [{"x": 1, "time": float("nan")}, {"x": 2, "time": 0.0}]
+    assert [each["x"] for each in store(path, "cpu", rows)] == [2]
+    create_device_targets(header, path)
+    assert "#define x 2\n" in header.read_text()
+
+
+def test_a_header_has_booleans_as_kernels_are_tuned_with_them(tmp_path):
+    path, header = tmp_path / "best.json", tmp_path / "best.h"
+    store(path, "cpu", [{"x": True, "time": 1.0}])
+    create_device_targets(header, path)
+    assert "#define x 1\n" in header.read_text()
