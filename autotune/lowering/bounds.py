@@ -32,7 +32,7 @@ from autotune.lowering.extents import (
     same_extent,
 )
 from autotune.lowering.memory import memory_of
-from autotune.lowering.over_zeros import axis_of_operands, zero_beyond
+from autotune.lowering.over_zeros import axes_of_operands, zero_beyond
 from autotune.lowering.plan import Plan, StagePlan, Thread
 from autotune.lowering.regions import Region, clip, cover, relax, whole
 from autotune.lowering.scan_plan import check_steps, scan_plan
@@ -147,9 +147,9 @@ class _Inference:
             raise beyond_tensor(stage)
         conditions = [*(condition for _, condition in overruns), *edges]
         ends = {axis: each for axis, each in overruns if is_whole and axis.kind == "reduce"}
-        if ends and ends.keys() == {
-            axis_of_operands(self.simplifier, stage, body, values, extents, self.kept)
-        }:
+        if ends and ends.keys() <= axes_of_operands(
+            self.simplifier, stage, body, values, extents, self.kept
+        ):
             self.over_zeros.add(stage)
             self.unclipped.setdefault(stage, []).extend(ends.values())
             conditions = [each for each in conditions if each not in ends.values()]

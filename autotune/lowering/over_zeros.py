@@ -22,18 +22,19 @@ from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp
 
 
-def axis_of_operands(
+def axes_of_operands(
     simplifier: BodySimplifier,
     stage: Stage,
     body: Body,
     values: Mapping[IterVar, Affine],
     extents: Mapping[IterVar, Extent],
     kept: Collection[Stage],
-) -> IterVar | None:
-    """Return the axis of a sum if each operand has a dimension that is its steps, and ends so.
+) -> frozenset[IterVar]:
+    """Return the axes of a sum that end with its operands: beyond these they can be zero.
 
-    Only then, and if the block of the sum copies them, can they be zero beyond the end of this
-    axis; not where a part of it that was split again ends, since other steps follow there.
+    Each operand has to have a dimension that is the steps of the sum, and ends with them, and the
+    block of the sum has to copy it. Outer parts of the axis end where it does or behind; beyond
+    the end of an inner part that is split again are the steps of the next one.
 
     Args:
         simplifier: of the lowering.
@@ -47,16 +48,20 @@ def axis_of_operands(
     parts = {part for each in splits for part in (each.outer, each.inner)}
     whole = [s.parent for s in splits if s.parent.kind == "reduce" and s.parent not in parts]
     if len(whole) != 1 or not reads_own_block(simplifier, body, kept):
-        return None
+        return frozenset()
     steps, extent = values[whole[0]].key, extents[whole[0]]
     for load in reads_of(body):
         op = load.tensor.op
         if not isinstance(op, ComputeOp) or isinstance(op.body[0], Reduce):
-            return None  # what is stored of a sum has no other value
+            return frozenset()  # what is stored of a sum has no other value
         sides = zip(load.indices, load.tensor.shape, strict=True)
         if not any(simplifier.form_of(i).key == steps and _is(n, extent) for i, n in sides):
-            return None
-    return whole[0]
+            return frozenset()
+    ending = set(whole)
+    for split in splits:
+        if split.parent in ending:
+            ending.add(split.outer)
+    return frozenset(ending)
 
 
 def zero_beyond(simplifier: BodySimplifier, body: Body, edges: Sequence[Expr]) -> Body:
