@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from autotune.codegen.c import C
 from autotune.codegen.dialect import ScalarType
+from autotune.codegen.extremes import extreme_functions, extreme_helpers
 from autotune.codegen.functions import TO_TF32, floor_helpers, real_functions
 from autotune.codegen.tensor_core import tensor_core_functions, tensor_core_helpers
 from autotune.codegen.warpgroup import (
@@ -42,8 +43,6 @@ _SCALARS = {
 }
 _TO_SMALL = {"half": "__float2half", "bf16": "__float2bfloat16"}
 _FROM_SMALL = {"half": "__half2float", "bf16": "__bfloat162float"}
-# Exact in 16 bits, or done by the hardware as well as in 32.
-_NATIVE = {"min": "__hmin({0}, {1})", "max": "__hmax({0}, {1})", "abs": "__habs({0})"}
 # By bits, since a conversion may lose the sign of what is no number.
 _COPYSIGN = (
     "__ushort_as_{t}((__{t}_as_ushort({{0}}) & 0x7fff) | (__{t}_as_ushort({{1}}) & 0x8000))"
@@ -73,16 +72,14 @@ def _functions() -> dict[str, dict[str, str]]:
     table["exp10"] = {"float": "exp10f({0})", "double": "exp10({0})"}
     for name, row in table.items():
         row |= {column: _small(column, name, row["float"]) for column in _TO_SMALL}
-    for name in ("min", "max"):
-        table[name] = {"float": f"f{name}f({{0}}, {{1}})", "*": f"{name}({{0}}, {{1}})"}
-    for name, text in _NATIVE.items():
-        table[name] |= dict.fromkeys(_TO_SMALL, text)
+    table["abs"] |= dict.fromkeys(_TO_SMALL, "__habs({0})")
     table["copysign"] |= {column: _COPYSIGN.format(t=t) for column, t in _SMALL_NAMES.items()}
     table["abs"] |= {"long": "llabs({0})"}
     table["popcount"] = {"long": "__popcll({0})", "*": "__popc({0})"}
     for name in ("shfl", "shfl_up", "shfl_down", "shfl_xor"):
         table[name] = {"*": f"__{name}_sync(0xffffffffu, {{0}}, {{1}}, {{2}})"}
-    return table | TO_TF32 | tensor_core_functions() | warpgroup_functions()
+    table |= TO_TF32 | extreme_functions()
+    return table | tensor_core_functions() | warpgroup_functions()
 
 
 def _casts() -> dict[tuple[str, str], str]:
@@ -105,6 +102,7 @@ CUDA = replace(
     casts=_casts(),
     helpers=floor_helpers("static __device__ __forceinline__", "long long")
     | {"round_to_tf32": _ROUND_TO_TF32}
+    | extreme_helpers()
     | tensor_core_helpers()
     | warpgroup_helpers()
     | zero_fill_helpers(),

@@ -214,8 +214,8 @@ def test_vector_arithmetic_goes_lane_by_lane_between_wide_accesses():
         "{",
         "const float2 A_lanes = *(const float2*)(A + tx * 2);",
         "const float2 B_lanes = *(const float2*)(B + tx * 2);",
-        "*(float2*)(B + tx * 2) = make_float2(fmaxf(A_lanes.x + B_lanes.x, 0.0f), "
-        "fmaxf(A_lanes.y + B_lanes.y, 0.0f));",
+        "*(float2*)(B + tx * 2) = make_float2(max_float(A_lanes.x + B_lanes.x, 0.0f), "
+        "max_float(A_lanes.y + B_lanes.y, 0.0f));",
         "}",
     ]
 

@@ -1,4 +1,6 @@
 // dense_relu_bound_cuda_kernel0(data, weight, bias, T_relu) grid (24, 1, 1) block (64, 1, 1) shared 0
+// helper max_float
+
 extern "C" __global__ void __launch_bounds__(64)
 dense_relu_bound_cuda_kernel0(
     const float* __restrict__ data,
@@ -14,5 +16,5 @@ dense_relu_bound_cuda_kernel0(
   for (int k = 0; k < 64; ++k) {
     dense[0] += data[bx * 64 + (bx * 16 + tx) / 48 * 64 + k] * weight[(bx * 16 + tx) % 48 * 64 + k];
   }
-  T_relu[bx * 64 + tx] = fmaxf(dense[0] + bias[(bx * 16 + tx) % 48], 0.0f);
+  T_relu[bx * 64 + tx] = max_float(dense[0] + bias[(bx * 16 + tx) % 48], 0.0f);
 }

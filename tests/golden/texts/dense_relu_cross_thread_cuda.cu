@@ -1,4 +1,6 @@
 // dense_relu_cross_thread_cuda_kernel0(data, weight, bias, T_relu) grid (1536, 1, 1) block (32, 1, 1) shared 0
+// helper max_float
+
 extern "C" __global__ void __launch_bounds__(32)
 dense_relu_cross_thread_cuda_kernel0(
     const float* __restrict__ data,
@@ -29,6 +31,6 @@ dense_relu_cross_thread_cuda_kernel0(
     dense[0] = dense_share[0];
   }
   if (tx == 0) {
-    T_relu[bx] = fmaxf(dense[0] + bias[bx % 48], 0.0f);
+    T_relu[bx] = max_float(dense[0] + bias[bx % 48], 0.0f);
   }
 }
