@@ -48,7 +48,9 @@ def emulated(
       first to last, 1 last to first, else the seed of a random order), and whether memory is
       watched. Results must not depend on either;
     - ``void autotune_emulation_limit(double seconds)``: after how many seconds of processor time
-      in which no thread exits a launch is ended, with a report; 60, and never for 0.
+      in which no thread exits a launch is ended, with a report; 60, and never for 0;
+    - ``void autotune_emulation_stop(const volatile char* flag)``: a byte, perhaps of memory that
+      another process shares (`autotune.emulator.stop`), that ends a launch while it is not 0.
 
     Args:
         kernel: a CUDA kernel, generated or hand-written.

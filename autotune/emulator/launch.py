@@ -12,14 +12,13 @@ import numpy.typing as npt
 from autotune.codegen.packed import filler_name, packed_name
 from autotune.emulator.build import compile_emulated, emulated
 from autotune.emulator.guard import GuardedBuffer
+from autotune.emulator.stop import LIMIT_S
 from autotune.errors import DeviceError, KernelError
 from autotune.kernel.kernel import Kernel
 from autotune.utils.libraries import load_library
 from autotune.utils.scratch import temporary_folder
 
 Array = npt.NDArray[np.generic]
-# As the emulator has it where nobody sets it; a thread performs some 10 ** 9 accesses in it.
-LIMIT_S = 60.0
 
 
 class EmulatedKernel:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from autotune.emulator.stop import StopFlag
 from autotune.errors import KernelError
 from autotune.kernel.kernel import Constant, Kernel
 from autotune.runtime.arrays.array import HostArray, NDArray, empty
@@ -67,6 +68,15 @@ class Executable(ABC):
     @abstractmethod
     def fill_constants(self, arrays: Sequence[NDArray]) -> None:
         """Copy the values of the constants among ``arrays`` to where the kernel finds them."""
+
+    def obey(self, stop: StopFlag, limit_s: float) -> None:  # noqa: B027 - most cannot
+        """Let runs be stopped with a report; does nothing for kernels that cannot be.
+
+        Args:
+            stop: stops whatever runs while it is set.
+            limit_s: seconds without a sign of progress after which a run is stopped anyway; 0 for
+                no limit.
+        """
 
     @abstractmethod
     def sampler(self, buffers: Buffers, options: TimeOptions) -> Sampler:

@@ -24,6 +24,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
+from autotune.emulator.stop import StopFlag
 from autotune.measure.process.died import Died
 from autotune.utils.child import Port, die_with_parent
 from autotune.utils.children import ChildDied, FrameReader, write_frame
@@ -40,13 +41,21 @@ _SECRET_BYTES = 16
 _FIRST_LOOK_S = 0.05
 _EXIT_S = 1e-3
 _PROCESS = "the process of the trial"
+# How long a trial that is asked to stop may take to say what it was doing: several runs of the
+# program that finds lines.
+STOP_S = 5.0
 
 
 class ForkFailed(Exception):
     """The system gave no process for a trial."""
 
 
-def in_fork(port: Port, timeout_s: float, trial: Callable[[Speak], object]) -> object:
+def in_fork(
+    port: Port,
+    timeout_s: float,
+    trial: Callable[[Speak], object],
+    stop: StopFlag | None = None,
+) -> object:
     """Run ``trial`` in a fork and return what it returns, or `Died`.
 
     Nothing that it started is left then. The caller has no other children.
@@ -57,12 +66,16 @@ def in_fork(port: Port, timeout_s: float, trial: Callable[[Speak], object]) -> o
             an event does not count, nor does the time between events ``"wait"`` and ``"turn"``.
         trial: called in the fork with a function that sends an event: ``speak("quiet")`` returns
             when the parent has answered, every other event at once.
+        stop: set when the time is over; the trial may then return within `STOP_S` what it was
+            doing. Without one it is killed at once.
 
     Raises:
         ForkFailed: the system gave no process; the trial was not begun.
     """
     secret = os.urandom(_SECRET_BYTES)
     worker = os.getpid()
+    if stop is not None:
+        stop.clear()
     with ExitStack() as undo:
         up_read, up_write = _pipe(undo)
         down_read, down_write = _pipe(undo)
@@ -77,7 +90,7 @@ def in_fork(port: Port, timeout_s: float, trial: Callable[[Speak], object]) -> o
     os.close(up_write)
     os.close(down_read)
     try:
-        return _Watch(port, pid, secret, up_read, down_write).wait(timeout_s)
+        return _Watch(port, pid, secret, up_read, down_write, stop).wait(timeout_s)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
@@ -157,8 +170,11 @@ def _run_and_exit(worker: int, channel: _Channel, trial: Callable[[Speak], objec
 class _Watch:
     """Waits for a fork, for the parent of the worker, and for the clock."""
 
-    def __init__(self, port: Port, pid: int, secret: bytes, up: int, down: int) -> None:
+    def __init__(
+        self, port: Port, pid: int, secret: bytes, up: int, down: int, stop: StopFlag | None
+    ) -> None:
         self._port = port
+        self._stop = stop
         self._pid = pid
         self._secret = secret
         self._up = up
@@ -192,6 +208,9 @@ class _Watch:
                 pause_s = pause_s if self._read() else _EXIT_S
             elif self._died:
                 return self._died
+            elif left_s <= 0 and self._stop is not None and not self._stop.asked:
+                self._stop.set()
+                deadline = Deadline(STOP_S)
             elif left_s <= 0:
                 return Died(
                     f"the kernel ran longer than {timeout_s:g} s and was killed", timed_out=True

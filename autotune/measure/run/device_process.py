@@ -12,6 +12,7 @@ from typing import Protocol
 from autotune.measure.exclusive.devices import device_title
 from autotune.measure.process.blame import Attempts, OutOfMemoryWatch, killed_from_outside
 from autotune.measure.process.died import Died
+from autotune.measure.process.isolate import STOP_S
 from autotune.measure.process.worker import StartFailed, Worker
 from autotune.measure.run.host_gate import HostGate
 from autotune.measure.run.jobs import Job, WorkerSetup
@@ -82,6 +83,7 @@ class LocalDeviceProcess:
         self.busy_s = 0.0
         self._waits = LockWaits(setup.lock, device_title(Target(setup.target), setup.device))
         self._isolated = setup.isolated
+        self._grace_s = (_GRACE_S if setup.isolated else 0.0) + (STOP_S if setup.stops else 0.0)
         self._gate = gate
         self._is_quiet = False
         self._target = Target(setup.target)
@@ -156,8 +158,7 @@ class LocalDeviceProcess:
 
     def _attempt(self, job: Job) -> tuple[Reply, bool]:
         """Do a job once; return the reply, and whether another program may be to blame for it."""
-        grace_s = _GRACE_S if self._isolated else 0.0
-        timeout_s = job.timeout_s + grace_s
+        timeout_s = job.timeout_s + self._grace_s
         try:
             reply = self.worker.ask(job, timeout_s, self._on_event, self._waits.waited_s)
         except ChildTimeout:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+from autotune.emulator.stop import LIMIT_S, StopFlag
 from autotune.errors import DeviceError
-from autotune.kernel.kernel import Argument
+from autotune.kernel.kernel import Argument, Kernel
 from autotune.kernel.layout import laid_out
 from autotune.measure.check.inspection import Inspection
 from autotune.measure.exclusive.folder import NoLocks
@@ -24,6 +26,7 @@ from autotune.runtime.arrays.inspector import Inspector
 from autotune.runtime.device import Device
 from autotune.runtime.energy import meter_of
 from autotune.runtime.executable import Executable
+from autotune.runtime.load import load
 from autotune.runtime.timing import Sampler, TimeOptions
 from autotune.target import cuda_device
 
@@ -64,13 +67,19 @@ class DeviceState:
         most_bytes: memory that arguments may take; those of the trial at hand take what they must.
             By default an eighth of the memory of the host, or a quarter of that of a GPU.
         lock: of the device, see `alone`.
+        stop: set when a job runs longer than it may; None where no kernel heeds it.
     """
 
     def __init__(
-        self, device: Device, most_bytes: int | None = None, lock: DeviceLock | None = None
+        self,
+        device: Device,
+        most_bytes: int | None = None,
+        lock: DeviceLock | None = None,
+        stop: StopFlag | None = None,
     ) -> None:
         self.device = device
         self._lock = lock
+        self._stop = stop
         self._most_bytes = _share(device) if most_bytes is None else most_bytes
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
         self._inspector: Inspector | None = None
@@ -160,6 +169,17 @@ class DeviceState:
         """Free the least recently used data, except those in use."""
         while len(self._kept) > 1 and sum(k.bytes for k in self._kept.values()) > self._most_bytes:
             self._kept.popitem(last=False)
+
+    def load(self, artifact: str, kernel: Kernel, timeout_s: float) -> Executable:
+        """Return an artifact loaded, for a job that may take ``timeout_s``.
+
+        The emulator's own limit is for jobs without one: a kernel that is slow may be so until
+        its time is over.
+        """
+        executable = load(artifact, kernel, self.device)
+        if self._stop is not None:
+            executable.obey(self._stop, LIMIT_S if math.isinf(timeout_s) else 0.0)
+        return executable
 
     def sampler(self, executable: Executable, buffers: Buffers, options: TimeOptions) -> Sampler:
         """Return what times ``executable``.

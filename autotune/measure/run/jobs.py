@@ -8,6 +8,7 @@ from typing import Any, Literal
 from autotune.kernel.kernel import Kernel
 from autotune.measure.exclusive.lock import DeviceLock
 from autotune.measure.run.timing import TimingPolicy
+from autotune.target import Target
 from autotune.utils.frozen import remade
 
 
@@ -31,6 +32,11 @@ class WorkerSetup:
     memory_bytes: int = 0
     restored: tuple[tuple[str, str | None], ...] = ()
     lock: DeviceLock | None = None
+
+    @property
+    def stops(self) -> bool:
+        """Whether its kernels can be stopped with a report of what they do: emulated ones."""
+        return self.isolated and Target(self.target).emulate
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from autotune.measure.run.timing import CLOSE, NO_FIRST_RUNS, FirstRuns, take_sa
 from autotune.measure.types import MeasureErrorNo
 from autotune.runtime.arrays.buffers import POISONS, Buffers
 from autotune.runtime.executable import Executable
-from autotune.runtime.load import load
 from autotune.runtime.roofline import ceilings_of
 from autotune.runtime.timing import Sampler, TimeOptions, TimesSingleRuns, Timing
 
@@ -69,7 +68,7 @@ def _trial(state: DeviceState, job: RunJob, speak: Speak) -> Reply:
     phases = Phases()
     buffers, unshared = _arguments(state, job, speak)
     phases.end("inputs")
-    with load(job.artifact, job.kernel, state.device) as executable:
+    with state.load(job.artifact, job.kernel, job.timeout_s) as executable:
         options = TimeOptions(flush_cache=job.flush, use_graph=job.graph)
         sampler = state.sampler(executable, buffers, options)
         phases.end("load")
@@ -172,7 +171,8 @@ def _race(state: DeviceState, job: RaceJob, speak: Speak) -> Reply:
     with ExitStack() as loaded:
         samplers = []
         for run in job.runs:
-            executable = loaded.enter_context(load(run.artifact, run.kernel, state.device))
+            made = state.load(run.artifact, run.kernel, job.timeout_s)
+            executable = loaded.enter_context(made)
             buffers = state.buffers(run.kernel.args, run.inputs)
             options = TimeOptions(flush_cache=run.flush, use_graph=run.graph)
             samplers.append(state.sampler(executable, buffers, options))
@@ -186,7 +186,7 @@ def _race(state: DeviceState, job: RaceJob, speak: Speak) -> Reply:
 
 def _reference(state: DeviceState, job: ReferenceJob) -> Reply:
     buffers = state.buffers(job.kernel.args, job.inputs)
-    with load(job.artifact, job.kernel, state.device) as executable:
+    with state.load(job.artifact, job.kernel, job.timeout_s) as executable:
         executable.run(buffers)
         for path, values in zip(job.outputs, buffers.read(), strict=True):
             np.save(path, values, allow_pickle=False)

@@ -14,13 +14,14 @@ import resource
 import tempfile
 from dataclasses import replace
 
+from autotune.emulator.stop import StopFlag
 from autotune.errors import AutotuneError, CompilerCrashed, CompileTimeout
 from autotune.measure.process.died import Died
 from autotune.measure.process.isolate import ForkFailed, in_fork
 from autotune.measure.run.device_state import DeviceState, Speak
 from autotune.measure.run.jobs import CeilingJob, Job, RaceJob, ReferenceJob, RunJob, WorkerSetup
 from autotune.measure.run.lock_waits import is_of_lock
-from autotune.measure.run.replies import Failed, Reply, Unable, to_json
+from autotune.measure.run.replies import Failed, Reply, Unable, reply_of, to_json
 from autotune.measure.run.trial import failure, run_job
 from autotune.measure.types import MeasureErrorNo
 from autotune.runtime.arrays.array import empty
@@ -41,8 +42,8 @@ def main(port: Port) -> None:
     tempfile.gettempdir()  # settles where temporary files go, before the user's own is restored
     try:
         chosen = device(Target(setup.target), setup.device)
-        state = DeviceState(chosen, lock=setup.lock)
-        serve = _serve_forks if setup.isolated else _serve_here
+        stop = StopFlag() if setup.stops else None
+        state = DeviceState(chosen, lock=setup.lock, stop=stop)
         if setup.isolated:
             adopt()
             _warm_up()
@@ -65,7 +66,10 @@ def main(port: Port) -> None:
         else:
             os.environ[name] = value
     port.send({})
-    serve(port, state, setup)
+    if setup.isolated:
+        _serve_forks(port, state, setup, stop)
+    else:
+        _serve_here(port, state, setup)
 
 
 def _open(state: DeviceState) -> None:
@@ -81,7 +85,9 @@ def _warm_up() -> None:
     summarize([1.0, 2.0, 3.0], 1).to_json()
 
 
-def _serve_forks(port: Port, state: DeviceState, setup: WorkerSetup) -> None:
+def _serve_forks(
+    port: Port, state: DeviceState, setup: WorkerSetup, stop: StopFlag | None
+) -> None:
     while True:
         job: Job = port.receive()
 
@@ -91,11 +97,21 @@ def _serve_forks(port: Port, state: DeviceState, setup: WorkerSetup) -> None:
 
         _prepare(state, job)
         try:
-            outcome = in_fork(port, job.timeout_s, trial)
+            outcome = in_fork(port, job.timeout_s, trial, stop)
+            if stop is not None and stop.asked and not isinstance(outcome, Died):
+                outcome = _stopped(outcome, job.timeout_s)
         except ForkFailed as error:
             port.send(to_json(Unable(str(error))))
         else:
             port.send(to_json(outcome) if isinstance(outcome, Died) else outcome)
+
+
+def _stopped(outcome: object, timeout_s: float) -> Died:
+    """Return the death of a trial that was asked to stop, with what it answered."""
+    reply = reply_of(outcome)
+    doing = f": {reply.message}" if isinstance(reply, Failed) else ""
+    how = f"the kernel ran longer than {timeout_s:g} s and was stopped{doing}"
+    return Died(how, timed_out=True)
 
 
 def _prepare(state: DeviceState, job: Job) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from autotune.codegen.packed import filler_name, packed_name
 from autotune.emulator.build import emulated
+from autotune.emulator.stop import StopFlag
 from autotune.errors import DeviceError
 from autotune.kernel.kernel import Kernel
 from autotune.runtime.arrays.array import NDArray
@@ -89,6 +90,12 @@ class CpuExecutable(Executable):
         message = self._fault() if self._fault is not None else None
         if message:
             raise DeviceError(f"kernel {self.kernel.name!r}: {message.decode('utf-8', 'replace')}")
+
+    def obey(self, stop: StopFlag, limit_s: float) -> None:
+        """Let the emulator end a launch, with a report; other kernels cannot be stopped."""
+        if self._fault is not None:
+            self._library.autotune_emulation_stop(ctypes.c_void_p(stop.address))
+            self._library.autotune_emulation_limit(ctypes.c_double(limit_s))
 
     def prepared(
         self,

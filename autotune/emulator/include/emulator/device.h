@@ -105,6 +105,9 @@ extern "C" EMULATOR_EXPORTED void autotune_emulation(int order, int checked) {
 // Sets after how many seconds of processor time without that a thread exits a launch is ended; 0 is never.
 extern "C" EMULATOR_EXPORTED void autotune_emulation_limit(double seconds) { emulator::limit_s = seconds; }
 
+// Sets where a byte is that ends a launch, too, when it is not 0; null for none.
+extern "C" EMULATOR_EXPORTED void autotune_emulation_stop(const volatile char* flag) { emulator::stop_flag = flag; }
+
 static inline void __trap(int line = __builtin_LINE()) {
   emulator::fail("__trap in line %d: " EMULATOR_THREAD, line, EMULATOR_WHERE(emulator::current));
 }

@@ -2,7 +2,8 @@
 //
 // No check tells a loop that never ends from one that takes long, whatever it reads and writes. But
 // each thread of a kernel that ends exits, so none exits for a long time only where there is no end,
-// or where the limit is too low. The time is that of the processor: a busy host raises no alarm.
+// or where the limit is too low. The time is that of the processor: a busy host raises no alarm. Who has
+// a deadline of another kind sets a flag when it is over.
 #pragma once
 
 #include <pthread.h>
@@ -14,7 +15,10 @@ namespace emulator {
 
 // Seconds that threads may take until the next one of them exits.
 EMULATOR_STATE double limit_s = 60;
+EMULATOR_STATE const volatile char* stop_flag;  // set by whoever wants the launch to end
+EMULATOR_STATE double idle_s;                   // since the last exit, when the launch was to end
 EMULATOR_STATE volatile uint64_t exits;  // of threads of any launch
+EMULATOR_STATE uint64_t exits_before;    // of threads of earlier launches
 
 }  // namespace emulator
 
@@ -42,9 +46,16 @@ struct Watchdog {
   bool ended;
 };
 
+EMULATOR_OWN bool is_stop_asked() { return stop_flag && *stop_flag; }
+
 [[noreturn]] EMULATOR_OWN void stop_endless() {
   char text[sizeof message - 400];
   describe_cluster(text, sizeof text);
+  if (is_stop_asked()) {
+    const uint64_t all = uint64_t{gridDim.x} * gridDim.y * gridDim.z * static_cast<uint64_t>(thread_count);
+    fail("%lu of %lu threads have exited, and none in the last %.1f s of processor time: %s",
+         static_cast<unsigned long>(exits - exits_before), static_cast<unsigned long>(all), idle_s, text);
+  }
   fail("no thread has exited in %g s of processor time; if it ends at all, raise limit_s: %s", limit_s,
        text);
 }
@@ -147,10 +158,12 @@ EMULATOR_OWN void* watch(void* given) {
   Watchdog& own = *static_cast<Watchdog*>(given);
   uint64_t seen = exits;
   double since = processor_s(own.clock);
-  while (processor_s(own.clock) - since < limit_s) {
+  do {
     if (ends_within(own, 50000000)) return nullptr;
-    if (seen != exits) seen = exits, since = processor_s(own.clock);
-  }
+    const double now = processor_s(own.clock);
+    if (seen != exits) seen = exits, since = now;
+    idle_s = now - since;
+  } while (!is_stop_asked() && !(limit_s > 0 && idle_s >= limit_s));
   stop(own);
   return nullptr;
 }
@@ -159,7 +172,7 @@ EMULATOR_OWN void* watch(void* given) {
 EMULATOR_OWN void run_watched(bool (*run)()) {
   Watchdog own = {};
   own.watched = pthread_self();
-  overdue = false, trace_count = 0;
+  overdue = false, trace_count = 0, exits_before = exits;
   pthread_mutex_init(&own.mutex, nullptr);
   pthread_condattr_t monotonic;
   pthread_condattr_init(&monotonic);
@@ -168,7 +181,7 @@ EMULATOR_OWN void run_watched(bool (*run)()) {
   sigset_t all, before;  // the process's signals are for its own threads
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  const bool watched = limit_s > 0 && !pthread_getcpuclockid(own.watched, &own.clock) &&
+  const bool watched = (limit_s > 0 || stop_flag) && !pthread_getcpuclockid(own.watched, &own.clock) &&
                        !pthread_create(&own.watcher, nullptr, watch, &own);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   run();
