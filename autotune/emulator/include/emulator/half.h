@@ -51,10 +51,23 @@ struct Bfloat16 {
   }
 };
 
+// The bits of a number, and of a pair, by the names that CUDA has for them.
+template <class Format>
+struct Raw {
+  unsigned short x;
+};
+template <class Format>
+struct __attribute__((aligned(4))) RawPair {
+  unsigned short x, y;
+};
+
 template <class Format>
 struct Small {
+  using Bits = RawPair<Format>;  // of a pair
   uint16_t bits;
   Small() = default;
+  Small(const Raw<Format>& raw) : bits(raw.x) {}
+  operator Raw<Format>() const { return {bits}; }
   Small(float value) : bits(Format::narrow(value)) {}
   Small(double value) : bits(Format::narrow(static_cast<float>(value))) {}
   Small(int value) : bits(Format::narrow(static_cast<float>(value))) {}
@@ -102,6 +115,8 @@ struct __attribute__((aligned(4))) Pair {
   T x, y;
   Pair() = default;
   Pair(const T& x, const T& y) : x(x), y(y) {}
+  Pair(const typename T::Bits& raw) : x(T::from(raw.x)), y(T::from(raw.y)) {}
+  operator typename T::Bits() const { return {x.bits, y.bits}; }
 #define EMULATOR_OPERATOR(op)                                         \
   friend Pair operator op(const Pair& a, const Pair& b) {             \
     return Pair(a.x op b.x, a.y op b.y);                              \
@@ -124,6 +139,10 @@ using __half = emulator::Small<emulator::Binary16>;
 using __nv_bfloat16 = emulator::Small<emulator::Bfloat16>;
 using __half2 = emulator::Pair<__half>;
 using __nv_bfloat162 = emulator::Pair<__nv_bfloat16>;
+using __half_raw = emulator::Raw<emulator::Binary16>;
+using __nv_bfloat16_raw = emulator::Raw<emulator::Bfloat16>;
+using __half2_raw = emulator::RawPair<emulator::Binary16>;
+using __nv_bfloat162_raw = emulator::RawPair<emulator::Bfloat16>;
 using half = __half;
 using half2 = __half2;
 using nv_bfloat16 = __nv_bfloat16;
