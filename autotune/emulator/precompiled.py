@@ -83,7 +83,7 @@ def precompiled(
             _looked_at.pop(folder, None)
         if not _fits(folder, apart):
             return []
-        linked = [*_APART, "-Xlinker", str(folder / OBJECT)] if apart else []
+        linked = [*_APART, "-Wl,--as-needed", "-Xlinker", str(folder / OBJECT)] if apart else []
         return [f"-I{folder}", *linked]
     return []
 

@@ -152,6 +152,13 @@ def test_optimised_kernels_may_be_linked_as_well(folder, tmp_path):
     assert done.returncode == 0, done.output
 
 
+def test_a_kernel_without_the_cxx_library_is_not_linked_with_it(folder, tmp_path):
+    library = compile_emulated(KERNEL, tmp_path / "kernel.so")
+    needed = run(["readelf", "-d", str(library)]).output
+    assert "NEEDED" in needed
+    assert "libstdc++" not in needed  # to read its symbols takes longer than to compile the kernel
+
+
 def test_text_that_the_emulator_cannot_be_linked_to_is_compiled_with_it(folder, tmp_path):
     twice = EmulatedKernel(compile_emulated(THROWING, tmp_path / "twice.so"), THROWING)
     twice.run([x := np.ones(32, "float32")])

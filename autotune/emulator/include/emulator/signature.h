@@ -3,7 +3,6 @@
 
 #include <stddef.h>
 
-#include <tuple>
 #include <type_traits>
 
 #include "half.h"

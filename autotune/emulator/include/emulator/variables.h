@@ -2,21 +2,25 @@
 // that the symbol table of the library names, but for the emulator's own and those that cannot be written.
 #pragma once
 
+#include <dlfcn.h>
 #include <elf.h>
 
 #include "state.h"
-
-extern "C" char* __cxa_demangle(const char*, char*, size_t*, int*);
 
 namespace emulator {
 
 EMULATOR_STATE Range* variables;
 EMULATOR_STATE int variable_count = -1;  // until they have been looked for
 
-// The name in the source: of `kernel(float*)::flags` the last part.
+// The name in the source: of `kernel(float*)::flags` the last part. The C++ library is looked up, since a
+// reference to it takes the linker longer than all the rest.
 EMULATOR_OWN const char* source_name(const char* symbol) {
+  using Demangle = char* (*)(const char*, char*, size_t*, int*);
+  void* const library = dlopen("libstdc++.so.6", RTLD_LAZY);
+  void* const found = library ? dlsym(library, "__cxa_demangle") : nullptr;
   int status = 0;
-  const char* const full = __cxa_demangle(symbol, nullptr, nullptr, &status);
+  const char* const full =
+      found ? reinterpret_cast<Demangle>(found)(symbol, nullptr, nullptr, &status) : nullptr;
   if (!full) return strdup(symbol);
   const char* last = full;
   for (const char* at = full; (at = strstr(at, "::"));) last = at += 2;
