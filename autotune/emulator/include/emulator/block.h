@@ -215,6 +215,7 @@ EMULATOR_OWN bool run_grid() {
     poison_shared();
     if (options.checked) clear_cells(shared_bytes + 64);
     if (!run_cluster()) return false;
+    if (options.checked) end_publications();
   }
   return true;
 }

@@ -130,7 +130,10 @@ EMULATOR_OWN void check(uintptr_t address, uint32_t bytes, Access access, uintpt
                         bool natural = true) {
   if (!in_kernel() || !options.checked) return;
   settle();
-  if (access != Access::read) current->has_fenced = false;
+  if (access != Access::read) {
+    if (fenced && (current->has_fenced || access == Access::atomic) && !is_own(address)) publish();
+    current->has_fenced = false;
+  }
   if (access == Access::write) ++changes;
   if (is_own(address)) return note_shared(*active, address, bytes, access, site_of(caller), no_flight);
   if (access == Access::read && is_plain_input(address, bytes, natural)) return;

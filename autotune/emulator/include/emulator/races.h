@@ -5,6 +5,7 @@
 
 #include "shared_memory.h"
 #include "flights.h"
+#include "published.h"
 #include "variables.h"
 
 namespace emulator {
@@ -13,8 +14,9 @@ namespace emulator {
 // of a block are ordered if they are of one thread, with a __syncthreads between them (epoch),
 // within a warp with a __syncwarp (warp epoch), or if the later one's warp waited for an mbarrier or
 // the cluster after the other's arrived there after it (time). Accesses of two blocks of a cluster
-// are ordered by the latter alone. Those of blocks that are not of one are unordered, unless the
-// kernel uses fences: these checks do not know what it orders by them. Those of a block are ordered,
+// are ordered by the latter alone. Those of blocks that are not of one are unordered, unless the kernel
+// uses fences: then a write is ordered before what later blocks do if its block has published it, see
+// published.h, and a read always. Whether the later block has looked is not known. Those of a block are ordered,
 // too, if the earlier one's warp performed a fence after it and the later one's an atomic operation
 // since then, as where a lock is passed on. Atomic operations without fences, which are relaxed, order
 // no other accesses (PTX ISA, "Memory Consistency Model").
@@ -39,43 +41,9 @@ struct Cell {
 EMULATOR_STATE Cell* cells = nullptr;  // of the block that runs
 EMULATOR_STATE size_t cell_capacity = 0;  // for each block
 EMULATOR_STATE int granule_shift = 2;  // four bytes until something smaller is touched
-EMULATOR_STATE uint32_t epoch = 1, last_epoch = 1;  // of the block that runs; no two have one
-EMULATOR_STATE uint32_t cluster_epoch = 1, launch_epoch = 1;  // the first of each
-EMULATOR_STATE bool fenced = false;
 EMULATOR_STATE uint32_t proxy_fences;  // of all threads of a cluster
 constexpr size_t most_watched_bytes = 8 << 20;
 constexpr uint16_t another_block = 0xFFFF;
-constexpr int most_warps = most_blocks * most_threads / 32;
-EMULATOR_STATE uint16_t warp_epochs[most_warps];
-
-// Vector clocks of warps (Mattern, "Virtual Time and Global States of Distributed Systems", 1989):
-// the time of a warp counts its arrivals at mbarriers, and what another warp did up to `of` its time
-// happened before what this one does now. Lanes are not told apart.
-struct Clock {
-  uint32_t of[most_warps];
-};
-EMULATOR_STATE Clock clocks[most_warps];
-EMULATOR_STATE int warp_count;  // of the cluster
-EMULATOR_STATE uint32_t seen_of_itself[most_warps];  // of its own time, by waiting
-EMULATOR_STATE Clock released;  // before fences of any thread of the cluster
-
-EMULATOR_OWN void join(Clock& to, const Clock& from) {
-  for (int i = 0; i < warp_count; ++i)
-    if (from.of[i] > to.of[i]) to.of[i] = from.of[i];
-}
-
-EMULATOR_OWN int own_warp() { return static_cast<int>(current - threads) / 32; }
-
-// Orders what was done up to a time before what a warp does from now on.
-EMULATOR_OWN void see(int warp, const Clock& time) {
-  // What lanes of this warp released is ordered before what the others do now.
-  if (time.of[warp] > seen_of_itself[warp]) {
-    seen_of_itself[warp] = time.of[warp];
-    ++warp_epochs[warp];
-  }
-  join(clocks[warp], time);
-}
-
 // Sites of reads that a thread performed before its first atomic operation on the same: their value is
 // a guess, which atomicCAS confirms, or which spares an atomicMax. A change in between does no harm. So are
 // those of volatile objects, which are looked at again; of plain writes to these all that is said above holds.
@@ -202,6 +170,11 @@ EMULATOR_QUICK bool foreign(uint32_t at, bool global) {
   return global && !fenced && at >= launch_epoch && at < cluster_epoch;
 }
 
+// The same of a write, of which more is known where there are fences.
+EMULATOR_QUICK bool foreign(uint32_t at, uint16_t writer, uint32_t time, bool global) {
+  return global && at >= launch_epoch && at < cluster_epoch && !(fenced && is_published(at, writer, time));
+}
+
 // Tells whether a thread is of another block than the one that runs.
 EMULATOR_QUICK bool of_another_block(uint16_t thread) {
   const int in_block = thread - static_cast<int>(active - blocks) * block_stride;
@@ -219,12 +192,13 @@ EMULATOR_QUICK bool recent(uint32_t at, uint16_t other, uint16_t own, bool globa
 EMULATOR_OWN void suspect_write(const Cell& cell, uintptr_t address, uint32_t bytes, uint16_t own,
                                 uint32_t site, bool atomic, bool global) {
   bool clash = !pending.set && !(atomic && cell.atomic);  // with the last write
-  if (clash && !cell.atomic && foreign(cell.write_epoch, global)) {
+  if (clash && !cell.atomic && foreign(cell.write_epoch, cell.writer, cell.write_time, global)) {
     suspect(address, bytes, true, another_block, cell.write_site, site);
   } else if (clash && recent(cell.write_epoch, cell.writer, own, global) &&
              unordered(cell.writer, cell.write_warp_epoch, cell.write_time, own)) {
     suspect(address, bytes, true, cell.writer, cell.write_site, site);
-  } else if (!pending.set && atomic && cell.atomic && foreign(cell.plain_epoch, global)) {
+  } else if (!pending.set && atomic && cell.atomic &&
+             foreign(cell.plain_epoch, cell.plain_writer, cell.plain_time, global)) {
     suspect(address, bytes, true, another_block, cell.plain_site, site);
   } else if (!pending.set && atomic && cell.atomic && recent(cell.plain_epoch, cell.plain_writer, own, global) &&
              unordered(cell.plain_writer, cell.plain_warp_epoch, cell.plain_time, own)) {
@@ -273,7 +247,7 @@ EMULATOR_QUICK void note_write(Cell& cell, uintptr_t address, uint32_t bytes, ui
 
 EMULATOR_QUICK void note_read(Cell& cell, uintptr_t address, uint16_t own, uint32_t site, bool global,
                               bool away) {
-  if (!cell.atomic && foreign(cell.write_epoch, global))
+  if (!cell.atomic && foreign(cell.write_epoch, cell.writer, cell.write_time, global))
     report_race(address, true, another_block, cell.write_site, false, site);
   if (!(cell.atomic && guesses[site]) && recent(cell.write_epoch, cell.writer, own, global) &&
       unordered(cell.writer, cell.write_warp_epoch, cell.write_time, own))
@@ -344,9 +318,11 @@ EMULATOR_OWN void clear_cells(size_t shared_bytes) {
     memset(clocks[i].of, 0, sizeof(uint32_t) * static_cast<size_t>(warp_count));
     clocks[i].of[i] = 1, released.of[i] = 0;
   }
+  begin_publications();
 }
 
 EMULATOR_OWN void drop_cells() {
+  forget_publications();
   for (int i = 0; i < range_count; ++i) free(ranges[i].cells);
   for (int i = 0; i < variable_count; ++i) free(variables[i].cells), variables[i].cells = nullptr;
   free(blocks[0].cells);
