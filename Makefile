@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# setuptools warns of every editable installation, and pip shows it.
-INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install -q
+# setuptools warns of every editable installation, and pip shows it. Modules are compiled when they
+# are imported, which most of what is installed never is.
+INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install -q --no-compile
 # To tune takes the package alone, without what only tests and checks need.
 TUNES := $(if $(wildcard $(VENV)/.installed),$(VENV)/.installed,$(VENV)/.tunes)
 # PyCUDA compiles against the toolkit and loads the driver, so it is asked for only where both are.
