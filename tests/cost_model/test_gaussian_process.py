@@ -5,7 +5,6 @@ import subprocess
 
 import numpy as np
 import pytest
-from scipy.optimize import check_grad
 
 from autotune.cost_model import GaussianProcess, Posterior
 from autotune.cost_model.gaussian_process import factor, finite_product
@@ -20,6 +19,8 @@ def points():
 
 
 def test_the_gradient_is_that_of_the_loss(points):
+    from scipy.optimize import check_grad  # which all processes would load to collect this
+
     x, y, rng = points
     process = GaussianProcess(3)
     squares = ((x[:, None] - x[None]) ** 2).reshape(-1, 3)
