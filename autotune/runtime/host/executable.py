@@ -55,6 +55,7 @@ class CpuExecutable(Executable):
         self._fault: Any = getattr(self._library, "autotune_fault", None)
         if self._fault is not None:
             self._fault.restype = ctypes.c_char_p
+        self._stop: StopFlag | None = None
 
     def _entry(self, name: str) -> int:
         try:
@@ -94,6 +95,7 @@ class CpuExecutable(Executable):
     def obey(self, stop: StopFlag, limit_s: float) -> None:
         """Let the emulator end a launch, with a report; other kernels cannot be stopped."""
         if self._fault is not None:
+            self._stop = stop  # the library has the address of its byte
             self._library.autotune_emulation_stop(ctypes.c_void_p(stop.address))
             self._library.autotune_emulation_limit(ctypes.c_double(limit_s))
 
