@@ -191,7 +191,7 @@ def test_untuned_products_pack_where_many_rows_use_what_is_packed(cores, monkeyp
 def test_products_that_fetch_what_they_pack_next_give_the_right_sums(shape):
     choice = gemm_cpu.default_choice(shape, Target("llvm"))
     assert dict(gemm_cpu.kernel(shape, choice).defines)["FETCHED"] > 0
-    run_over_nan(shape, gemm_cpu, choice)
+    run_over_nan(shape, gemm_cpu, choice, optimized=True)
 
 
 # Registers, and whether sums are made of halves; rows, columns and depth; how b is read.
@@ -240,7 +240,7 @@ def test_rows_of_a_are_copied_whole_and_added_in_order():
     # Rows of both matrices have the same offset in a page.
     shape = Gemm(45, 1024, 1024)
     choice = FEW | {"rows": 4, "block_m": 32, "depth": 256, "pack": gemm_cpu.BOTH}
-    run_over_nan(shape, gemm_cpu, choice)
+    run_over_nan(shape, gemm_cpu, choice, optimized=True)
 
 
 def test_parts_of_a_sum_are_of_one_size():
@@ -364,7 +364,7 @@ def test_untuned_products_of_few_steps_take_them_at_once(steps):
     shape = Gemm(100, 90, steps)
     choice = gemm_cpu.default_choice(shape, Target("llvm"))
     assert choice["depth"] >= steps
-    run_over_nan(shape, gemm_cpu, choice)
+    run_over_nan(shape, gemm_cpu, choice, optimized=True)
 
 
 def test_a_tile_fits_the_registers_of_the_machine():
