@@ -16,8 +16,9 @@ from autotune.errors import TemplateError
 from .. import common
 from ..epilogue import Epilogue
 from ..rows.rows_shape import DTYPES
-from . import l2_resident
+from . import l2_resident, matvec_unaligned
 from .gemm_shape import Gemm, first_names, result_name
+from .matvec_unaligned import UnalignedTiling
 
 # With more rows of a, tiled products are faster.
 MOST_ROWS = 16
@@ -49,12 +50,22 @@ class MatvecTiling:
 
     def __init__(self, shape: Gemm, choice: Mapping[str, int]) -> None:
         c = choice
+        # Vectors that do not divide rows are loaded aligned all the same.
+        self.unaligned = shape.k % c["vec"] > 0
         self.threads = c["lanes"] * c["groups"]
-        self.shared_bytes = 4 * self.threads // 32 * c["rows"] * shape.m * (c["lanes"] > 32)
-        self.blocks = common.ceil_div(shape.n, c["rows"] * c["groups"])
-        self.steps = common.ceil_div(shape.k, c["lanes"] * c["vec"])
+        other = UnalignedTiling(shape, choice)
+        parts = 4 * self.threads // 32 * c["rows"] * shape.m * (c["lanes"] > 32)
+        self.shared_bytes = common.pick(self.unaligned, other.shared_bytes, parts)
+        blocks = common.ceil_div(shape.n, c["rows"] * c["groups"])
+        self.blocks = common.pick(self.unaligned, other.blocks, blocks)
+        steps = common.ceil_div(shape.k, c["lanes"] * c["vec"])
+        self.steps = common.pick(self.unaligned, other.steps, steps)
         read = (c["rows"] + 1) * c["vec"] * c["ahead"]
-        self.registers = c["rows"] * shape.m + read + 2 * c["rows"] + 30
+        registers = c["rows"] * shape.m + read + 2 * c["rows"] + 30
+        self.registers = common.pick(self.unaligned, other.registers, registers)
+        # Rounds of loads that wait for each other, and loads of a thread in each.
+        self.rounds = common.pick(self.unaligned, c["ahead"], steps / c["ahead"])
+        self.together = common.pick(self.unaligned, other.steps, c["ahead"])
 
 
 def weight_bytes(shape: Gemm) -> int:
@@ -64,10 +75,14 @@ def weight_bytes(shape: Gemm) -> int:
 
 def candidates(shape: Gemm) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
-    return {**_sizes(shape), l2_resident.KNOB: l2_resident.values(weight_bytes(shape))}
+    sizes = _sizes(shape)
+    if matvec_unaligned.suits(shape):
+        sizes["vec"].append(16 // DTYPES[shape.dtype])
+    return {**sizes, l2_resident.KNOB: l2_resident.values(weight_bytes(shape))}
 
 
 def _sizes(shape: Gemm) -> dict[str, list[int]]:
+    """Return the values of knobs where vectors divide rows."""
     widest = 16 // DTYPES[shape.dtype]
     return {
         "vec": [v for v in (1, 2, 4, 8) if shape.k % v == 0 and v <= widest],
@@ -89,7 +104,11 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
             (c["groups"] > 1) & (c["groups"] * c["rows"] * c["lanes"] >= 64 * shape.n),
             "idle groups",
         ),
-        ((c["ahead"] > 1) & (c["ahead"] > tiling.steps), "more steps ahead than there are"),
+        (
+            (tiling.unaligned == 0) & (c["ahead"] > 1) & (c["ahead"] > tiling.steps),
+            "more steps ahead than there are",
+        ),
+        *matvec_unaligned.rules(shape, choice, tiling.unaligned),
     ]
     return common.first_broken(rules)
 
@@ -102,11 +121,13 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     )
     size = DTYPES[shape.dtype]
     # Bytes in flight, against those that hide a latency of 800 cycles at 32 a cycle.
-    ahead = c["rows"] * c["vec"] * c["ahead"] * size * tiling.threads * occupied.together
-    fetched = tiling.steps * c["lanes"] * c["vec"] * c["rows"] * c["groups"] * size
+    ahead = c["rows"] * c["vec"] * tiling.together * size * tiling.threads * occupied.together
+    fetched = tiling.rounds * tiling.together * c["vec"] * c["rows"] * size * tiling.threads
     reading = fetched * occupied.together / 32
-    waiting = tiling.steps / c["ahead"] * max(0.0, 800 - ahead / 32)
-    computed = tiling.steps * c["rows"] * shape.m * c["vec"] * tiling.threads / 128
+    waiting = tiling.rounds * max(0.0, 800 - ahead / 32)
+    computed = (
+        tiling.rounds * tiling.together * c["rows"] * shape.m * c["vec"] * tiling.threads / 128
+    )
     adding = 30 * c["rows"] * shape.m
     return occupied.waves * (max(reading, computed * occupied.together) + waiting + adding + 500)
 
@@ -129,9 +150,11 @@ def _for_streaming(shape: Gemm) -> dict[str, int]:
 
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
-    """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
-    choice = _for_streaming(shape)
-    if weight_bytes(shape) < STREAMED or violation(shape, choice, target) is not None:
+    """Return a good guess for a shape that was never tuned: by rule, or the best of a sample."""
+    unaligned = matvec_unaligned.gains(shape)
+    choice = matvec_unaligned.untuned(shape) if unaligned else _for_streaming(shape)
+    streamed = unaligned or weight_bytes(shape) >= STREAMED
+    if not streamed or violation(shape, choice, target) is not None:
         choice = common.best_drawn(
             _sizes(shape),
             2000,
@@ -171,6 +194,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
         **shape.epilogue.texts(shape.dtype),
     }
     names = [*first_names(shape), result_name(shape)]
-    calls = [call("matvec", names, tiling.blocks, tiling.threads)]
-    texts = ["elements.h", "epilogue.h", "operands.h", l2_resident.TEXT, "matvec.cu"]
+    entry = matvec_unaligned.ENTRY if tiling.unaligned else "matvec"
+    calls = [call(entry, names, tiling.blocks, tiling.threads)]
+    texts = ["elements.h", "epilogue.h", "operands.h", l2_resident.TEXT, f"{entry}.cu"]
     return common.cuda_kernel(shape, texts, defines, calls)

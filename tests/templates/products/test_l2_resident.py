@@ -130,13 +130,16 @@ def test_part_of_the_weights_stays_where_the_cache_does_not_hold_all(family, sma
     [
         pytest.param(matvec_across, Gemm(1, 4262, 18887), id="rows that share sectors"),
         pytest.param(matvec_across, Gemm(1, 50256, 1024), id="large by columns"),
-        pytest.param(matvec_cuda, by_weights(51865, 513), id="less than a sector at a time"),
+        pytest.param(
+            matvec_cuda, Gemm(16, 200000, 131, "bfloat16", transpose_b=True),
+            id="less than a sector at a time",
+        ),
         pytest.param(matvec_cuda, by_weights(28672, 8192, "bfloat16"), id="large by rows"),
         pytest.param(gemm_skinny_int8, Gemm(8, 32000, 4096, "int8", 1, False, True), id="large"),
         pytest.param(gemm_skinny_int8, by_weights(14336, 4100, "int8"), id="integers that do"),
         pytest.param(gemm_skinny_int8, Gemm(16, 14336, 4096, "int8"), id="integers by columns"),
     ],
-)
+)  # fmt: skip
 def test_where_it_was_no_gain_a_part_stays_only_when_tuned(family, shape):
     assert family.default_choice(shape, HOPPER)[l2_resident.KNOB] == 0
     assert max(family.candidates(shape)[l2_resident.KNOB]) > 0
