@@ -78,7 +78,7 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
     sizes = _sizes(shape)
     if matvec_unaligned.suits(shape):
         sizes["vec"].append(16 // DTYPES[shape.dtype])
-    return {**sizes, l2_resident.KNOB: l2_resident.values(weight_bytes(shape))}
+    return {**sizes, l2_resident.KNOB: l2_resident.values(weight_bytes(shape), shape.m)}
 
 
 def _sizes(shape: Gemm) -> dict[str, list[int]]:

@@ -145,6 +145,15 @@ def test_where_it_was_no_gain_a_part_stays_only_when_tuned(family, shape):
     assert max(family.candidates(shape)[l2_resident.KNOB]) > 0
 
 
+def test_several_rows_may_load_weights_within_the_cache_evict_first_when_tuned():
+    def values(rows, n=2048, k=4096):
+        shape = Gemm(rows, n, k, transpose_b=True)
+        assert matvec_cuda.default_choice(shape, HOPPER)[l2_resident.KNOB] == 0
+        return matvec_cuda.candidates(shape)[l2_resident.KNOB]
+
+    assert [values(8), values(4), values(3), values(8, 512)] == [[0, 8], [0, 8], [0], [0]]
+
+
 def test_unaligned_rows_of_integers_are_loaded_alike():
     shape = Gemm(4, 14335, 4098, "int8", transpose_b=True)
     assert gemm_skinny_int8.candidates(shape)[l2_resident.KNOB] == [0]
