@@ -4,7 +4,7 @@ import autotune.templates  # noqa: F401 - registers the tasks
 import ml_dtypes
 import numpy as np
 import pytest
-from autotune.templates.products import matvec_cuda, matvec_unaligned
+from autotune.templates.products import l2_resident, matvec_cuda, matvec_unaligned
 from autotune.templates.products.gemm_shape import Gemm
 
 from autotune.target import Target
@@ -39,10 +39,14 @@ CASES = [
 
 @pytest.mark.parametrize(("shape", "sizes"), CASES)
 @pytest.mark.parametrize("stays", [0, 1])
-def test_rows_of_any_length_are_multiplied_as_the_reference_does(shape, sizes, stays, tmp_path):
+def test_rows_of_any_length_are_multiplied_as_the_reference_does(
+    shape, sizes, stays, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(l2_resident, "MEGABYTE", 50)
     picked = {**choice(shape, *sizes), "resident_mb": stays}
     source = matvec_cuda.kernel(shape, picked)
     assert [call.entry for call in source.calls] == [matvec_unaligned.ENTRY]
+    assert ("#define RESIDENT_256THS 256\n" in source.text()) == (not stays or shape.n == 1)
     result, wanted = in_the_emulator(source, tmp_path, arrays_of(source), checked=True)
     rtol = 1e-4 if shape.dtype == "float32" else 2e-2
     np.testing.assert_allclose(result, wanted, rtol=rtol, atol=rtol)
