@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
@@ -24,6 +26,7 @@ class Graph:
     Attributes:
         inputs: the variables, in order.
         outputs: the values that are computed, in order.
+        nodes: all nodes, each after those that it reads: depth first, inputs from the left.
 
     Raises:
         GraphError: there is no output, or an output reads a variable that is not an input.
@@ -31,11 +34,15 @@ class Graph:
 
     inputs: tuple[Variable, ...]
     outputs: tuple[Value, ...]
+    nodes: tuple[Node, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.outputs:
             raise GraphError("a graph must have at least one output, got none")
-        unknown = [each.name for each in free_variables(self.outputs) if each not in self.inputs]
+        nodes, variables = _post_order(self.outputs)
+        object.__setattr__(self, "nodes", tuple(nodes))
+        given = set(self.inputs)
+        unknown = [each.name for each in variables if each not in given]
         if unknown:
             raise GraphError(
                 f"the outputs of a graph must depend on its inputs only; {', '.join(unknown)} "
@@ -46,11 +53,6 @@ class Graph:
     def of(*outputs: Value) -> Graph:
         """Make the graph of some outputs; inputs are its variables, depth first."""
         return Graph(free_variables(outputs), outputs)
-
-    @cached_property
-    def nodes(self) -> tuple[Node, ...]:
-        """All nodes, each after those that it reads: depth first, inputs from the left."""
-        return tuple(_post_order(self.outputs))
 
     @cached_property
     def readers(self) -> Mapping[Value, tuple[Node, ...]]:
@@ -77,9 +79,13 @@ class Graph:
         """Floating-point operations of one run."""
         return sum(node.flop for node in self.nodes)
 
+    @cached_property
+    def _outputs_of(self) -> Mapping[Value, int]:
+        return Counter(self.outputs)
+
     def uses(self, value: Value) -> int:
         """Return how often a value is read, as an output too."""
-        return len(self.readers.get(value, ())) + self.outputs.count(value)
+        return len(self.readers.get(value, ())) + self._outputs_of.get(value, 0)
 
     def bind(self, params: Mapping[str, object]) -> Graph:
         """Replace inputs by constants, by name; other names are ignored.
@@ -106,12 +112,13 @@ class Graph:
         for node in self.nodes:
             inputs = tuple([new.get(value, value) for value in node.inputs])
             given = rule(node, inputs)
-            results = _kept(node, inputs) if given is None else _several(given)
+            results = node.on(inputs).outputs if given is None else _several(given)
             new.update(zip(node.outputs, results, strict=True))
         outputs = tuple([new.get(value, value) for value in self.outputs])
         replaced = values or {}
         inputs_left = [v for v in self.inputs if v not in replaced]
-        more = [v for v in free_variables(outputs) if v not in inputs_left]
+        known = set(inputs_left)
+        more = [v for v in free_variables(outputs) if v not in known]
         return Graph((*inputs_left, *more), outputs)
 
     def run(self, *arrays: object, dtype: str | None = "float64") -> tuple[Array, ...]:
@@ -130,11 +137,7 @@ class Graph:
 
 def free_variables(outputs: Iterable[Value]) -> tuple[Variable, ...]:
     """Return the variables behind some values, depth first, inputs from the left."""
-    found: dict[Variable, None] = {}
-    outputs = tuple(outputs)
-    nodes = _post_order(outputs, found)
-    assert nodes is not None
-    return tuple(found)
+    return tuple(_post_order(outputs)[1])
 
 
 def run_values(
@@ -142,7 +145,8 @@ def run_values(
 ) -> tuple[Array, ...]:
     """Compute some values in numpy, given those of variables; see `Graph.run`."""
     wide = {value: _widen(array, dtype) for value, array in known.items()}
-    left = _counts(outputs)
+    nodes, _ = _post_order(outputs)
+    left = Counter(chain(outputs, *(node.inputs for node in nodes)))
 
     def read(value: Value) -> Array:
         if value in wide:
@@ -151,7 +155,7 @@ def run_values(
             raise GraphError(f"run: {value} has no numbers; bind it, or pass them")
         return _widen(value.array, dtype)
 
-    for node in _post_order(outputs):
+    for node in nodes:
         arrays = [read(value) for value in node.inputs]
         results = node.op.reference(*arrays)
         for result, array in zip(
@@ -169,14 +173,6 @@ def run_values(
             if not left[value] and value not in known:
                 wide.pop(value, None)
     return tuple([read(value) for value in outputs])
-
-
-def _counts(outputs: Sequence[Value]) -> dict[Value, int]:
-    left: dict[Value, int] = {}
-    for values in (outputs, *(node.inputs for node in _post_order(outputs))):
-        for value in values:
-            left[value] = left.get(value, 0) + 1
-    return left
 
 
 def _widen(array: Array, dtype: str | None) -> Array:
@@ -204,29 +200,25 @@ def _several(given: Value | Sequence[Value]) -> Sequence[Value]:
     return (given,) if isinstance(given, Value) else given
 
 
-def _kept(node: Node, inputs: tuple[Value, ...]) -> Sequence[Value]:
-    same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
-    return node.outputs if same else Node(node.op, inputs, node.origin).outputs
-
-
-def _post_order(
-    outputs: Iterable[Value], variables: dict[Variable, None] | None = None
-) -> list[Node]:
-    """Return the nodes behind some values; collect the variables among them."""
-    done: set[Node] = set()
+def _post_order(outputs: Iterable[Value]) -> tuple[list[Node], dict[Variable, None]]:
+    """Return the nodes behind some values, each after those that it reads, and the variables."""
     order: list[Node] = []
-    stack: list[tuple[Value | Node, bool]] = [(value, False) for value in reversed([*outputs])]
+    variables: dict[Variable, None] = {}
+    seen: set[Node] = set()
+    # A node whose inputs are being visited, with those that are left; None for the outputs.
+    stack: list[tuple[Node | None, Iterator[Value]]] = [(None, iter(tuple(outputs)))]
     while stack:
-        item, ready = stack.pop()
-        if isinstance(item, Variable) and variables is not None:
-            variables[item] = None
-        node = item.node if isinstance(item, Result) else item
-        if not isinstance(node, Node) or node in done:
-            continue
-        if ready:
-            done.add(node)
-            order.append(node)
-            continue
-        stack.append((node, True))
-        stack.extend((value, False) for value in reversed(node.inputs))
-    return order
+        node, left = stack[-1]
+        for value in left:
+            if isinstance(value, Result):
+                if value.node not in seen:
+                    seen.add(value.node)
+                    stack.append((value.node, iter(value.node.inputs)))
+                    break
+            elif isinstance(value, Variable):
+                variables[value] = None
+        else:
+            stack.pop()
+            if node is not None:
+                order.append(node)
+    return order, variables

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -103,6 +103,8 @@ class Constant(Value):
     @cached_property
     def array(self) -> Array:
         """The numbers; not to be written to."""
+        for source in self._unread_sources():
+            _ = source.array  # now, as they may be deeper than Python's stack
         numbers = np.asarray(self.make(), self.dtype).view()
         if numbers.shape != self.shape:
             raise GraphError(
@@ -112,6 +114,27 @@ class Constant(Value):
         numbers.flags.writeable = False
         result: Array = numbers
         return result
+
+    def _unread_sources(self) -> Iterator[Constant]:
+        """Yield the constants that it was folded from and whose numbers are not there yet.
+
+        Each comes after its own sources.
+        """
+        stack = [(self, self._sources())]
+        while stack:
+            constant, left = stack[-1]
+            unread = (each for each in left if "array" not in each.__dict__)
+            source = next(unread, None)
+            if source is not None:
+                stack.append((source, source._sources()))
+                continue
+            stack.pop()
+            if stack:
+                yield constant
+
+    def _sources(self) -> Iterator[Constant]:
+        inputs = self.node.inputs if self.node is not None else ()
+        return iter([value for value in inputs if isinstance(value, Constant)])
 
     @property
     def is_scalar(self) -> bool:
@@ -135,6 +158,7 @@ class Node:
         op: the operator with its attributes.
         inputs: what it is applied to.
         origin: where it was made, as ``file:line`` or the place in a model.
+        types: of its results, where they are known; by default the operator infers them.
         outputs: its results.
 
     Raises:
@@ -144,9 +168,15 @@ class Node:
     op: Operator
     inputs: tuple[Value, ...]
     origin: str = ""
+    types: InitVar[tuple[TensorType, ...] | None] = None
     outputs: tuple[Result, ...] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, types: tuple[TensorType, ...] | None) -> None:
+        results = self._inferred() if types is None else types
+        outputs = tuple([Result(each, self, i) for i, each in enumerate(results)])
+        object.__setattr__(self, "outputs", outputs)
+
+    def _inferred(self) -> tuple[TensorType, ...]:
         for i, value in enumerate(self.inputs):
             if not isinstance(value, Value):
                 raise GraphError(
@@ -157,9 +187,18 @@ class Node:
             types = self.op.infer(*[value.type for value in self.inputs])
         except (GraphError, ExpressionError) as error:
             raise GraphError(f"{self.origin or user_line()}: {error}") from None
-        every = types if isinstance(types, tuple) else (types,)
-        results = tuple([Result(each, self, i) for i, each in enumerate(every)])
-        object.__setattr__(self, "outputs", results)
+        return types if isinstance(types, tuple) else (types,)
+
+    def on(self, inputs: tuple[Value, ...]) -> Node:
+        """Return the same operator on other inputs: this node, where they are its own.
+
+        Types of results are inferred anew only where those of inputs are others.
+        """
+        if all(a is b for a, b in zip(inputs, self.inputs, strict=True)):
+            return self
+        same = all(a.type == b.type for a, b in zip(inputs, self.inputs, strict=True))
+        known = tuple([each.type for each in self.outputs]) if same else None
+        return Node(self.op, inputs, self.origin, known)
 
     @property
     def output(self) -> Result:

@@ -18,10 +18,11 @@ def verify(graph: Graph) -> None:
             all that is found, one line each.
     """
     found: list[str] = []
-    names = [each.name for each in graph.inputs]
-    found += [
-        f"two inputs are called {name!r}" for i, name in enumerate(names) if name in names[:i]
-    ]
+    names: set[str] = set()
+    for each in graph.inputs:
+        if each.name in names:
+            found.append(f"two inputs are called {each.name!r}")
+        names.add(each.name)
     for number, node in enumerate(graph.nodes):
         try:
             types = node.op.infer(*[value.type for value in node.inputs])

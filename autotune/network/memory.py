@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from autotune.graph import Value
 from autotune.graph.fuse import FusedFunction
@@ -43,9 +45,6 @@ class _LiveRange:
     first: int
     last: int
 
-    def meets(self, other: _LiveRange) -> bool:
-        return self.first <= other.last and other.first <= self.last
-
 
 def plan_memory(
     functions: Sequence[FusedFunction],
@@ -69,19 +68,23 @@ def plan_memory(
     aliases = _aliases(functions, set(outside), in_place)
     lives = _lives(functions, set(outside), aliases)
     offsets: dict[Value, int] = {}
-    placed: list[tuple[_LiveRange, int]] = []
     longer = [replace(each, last=each.last + kept) for each in lives.values()]
+    placed, total = _Placed(len(functions) + kept), 0
     for life in sorted(longer, key=lambda each: (-each.size, each.first)):
         offset = _free_offset(life, placed)
-        placed.append((life, offset))
+        placed.add(life, offset)
         offsets[life.value] = offset
-    total = max((offset + life.size for life, offset in placed), default=0)
-    steps = range(len(functions))
-    alive = [
-        sum(each.size for each in lives.values() if each.first <= step <= each.last)
-        for step in steps
-    ]
-    return MemoryPlan(offsets, total, max(alive, default=0), aliases)
+        total = max(total, offset + life.size)
+    return MemoryPlan(offsets, total, _most_alive(lives.values()), aliases)
+
+
+def _most_alive(lives: Iterable[_LiveRange]) -> int:
+    """Return the most bytes that are alive at one time."""
+    change: Counter[int] = Counter()
+    for each in lives:
+        change[each.first] += each.size
+        change[each.last + 1] -= each.size
+    return max(accumulate(change[step] for step in sorted(change)), default=0)
 
 
 def _aliases(
@@ -92,6 +95,7 @@ def _aliases(
     for function in functions:
         if function.joins and function.outputs[0] not in outside:
             aliases |= _parts(function, outside, aliases)
+    aliases = _flattened(aliases)
     last: dict[Value, int] = {}
     for step, function in enumerate(functions):
         for value in (*function.inputs, *function.outputs):
@@ -101,9 +105,9 @@ def _aliases(
         if result in outside or result in aliases:
             continue
         for value in offered:
-            root = memory_root(value, aliases)
+            root, offset = root_and_offset(value, aliases)
             if root not in outside and last[root] == step:
-                aliases[result] = value, 0
+                aliases[result] = root, offset
                 last[root] = last[result]
                 break
     return aliases
@@ -121,6 +125,21 @@ def _parts(function: FusedFunction, outside: set[Value], aliases: Aliases) -> Al
         parts[root] = result, at
         at += value.type.bytes
     return parts
+
+
+def _flattened(aliases: Aliases) -> dict[Value, tuple[Value, int]]:
+    """Return aliases that lead at once to where a search from one to the next ends."""
+    flat: dict[Value, tuple[Value, int]] = {}
+    for value in aliases:
+        way = []
+        while value in aliases and value not in flat:
+            way.append(value)
+            value = aliases[value][0]
+        for each in reversed(way):
+            inner, at = aliases[each]
+            root, further = flat.get(inner, (inner, 0))
+            flat[each] = root, at + further
+    return flat
 
 
 def root_and_offset(value: Value, aliases: Aliases) -> tuple[Value, int]:
@@ -159,11 +178,47 @@ def _lives(
     return found
 
 
-def _free_offset(life: _LiveRange, placed: Sequence[tuple[_LiveRange, int]]) -> int:
+class _Placed:
+    """Offsets and sizes of what has its place, by the steps at which it is alive.
+
+    Args:
+        steps: how many there are.
+    """
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+        self._begun: list[list[tuple[int, int]]] = [[] for _ in range(steps)]
+        # A segment tree: of what is alive at a step, each is in one list on the way to the root.
+        self._alive: list[list[tuple[int, int]]] = [[] for _ in range(2 * steps)]
+
+    def add(self, life: _LiveRange, offset: int) -> None:
+        """Give a value its place."""
+        item = offset, life.size
+        self._begun[life.first].append(item)
+        left, right = life.first + self._steps, life.last + 1 + self._steps
+        while left < right:
+            if left % 2:
+                self._alive[left].append(item)
+                left += 1
+            if right % 2:
+                right -= 1
+                self._alive[right].append(item)
+            left, right = left // 2, right // 2
+
+    def beside(self, life: _LiveRange) -> Iterator[tuple[int, int]]:
+        """Yield what is alive at some step at which a value is."""
+        at = life.first + self._steps
+        while at:
+            yield from self._alive[at]
+            at //= 2
+        for step in range(life.first + 1, life.last + 1):
+            yield from self._begun[step]
+
+
+def _free_offset(life: _LiveRange, placed: _Placed) -> int:
     """Return the lowest offset that no value occupies which is live at the same time."""
-    taken = sorted((offset, each.size) for each, offset in placed if each.meets(life))
     at = 0
-    for offset, size in taken:
+    for offset, size in sorted(placed.beside(life)):
         if offset - at >= life.size:
             break
         at = max(at, offset + size)

@@ -23,6 +23,9 @@ class Vertex:
         dominator: the first vertex that every path from it to an output passes.
         path: the greatest pattern of the edges on the way there.
         depth: in the tree of dominators.
+        jump: a dominator further on, such that some way to any of them has few jumps; None where
+            there is no dominator.
+        jump_path: the greatest pattern of the edges on the way to that.
     """
 
     pattern: Pattern
@@ -33,6 +36,8 @@ class Vertex:
     dominator: Vertex | None = None
     path: Pattern = Pattern.OPAQUE
     depth: int = 1
+    jump: Vertex | None = None
+    jump_path: Pattern = Pattern.OPAQUE
 
 
 def vertices_of(graph: Graph) -> list[Vertex]:
@@ -113,15 +118,38 @@ def _dominate(vertices: list[Vertex]) -> None:
             else:
                 dominator, path = _common(dominator, reader, max(path, edge))
         vertex.dominator, vertex.path = dominator, path
-        vertex.depth = dominator.depth + 1 if dominator else 1
+        if dominator is not None:
+            vertex.depth = dominator.depth + 1
+            _set_jump(vertex, dominator)
+
+
+def _set_jump(vertex: Vertex, dominator: Vertex) -> None:
+    """Let a vertex jump as far as its dominator does twice, if both are equally far.
+
+    So a way has a number of jumps that grows as the logarithm of the depth (Myers, "An
+    Applicative Random-Access Stack", 1983).
+    """
+    vertex.jump, vertex.jump_path = dominator, vertex.path
+    middle = dominator.jump
+    if middle is None or middle.jump is None:
+        return
+    if dominator.depth - middle.depth == middle.depth - middle.jump.depth:
+        vertex.jump = middle.jump
+        vertex.jump_path = max(vertex.path, dominator.jump_path, middle.jump_path)
 
 
 def _common(a: Vertex | None, b: Vertex | None, path: Pattern) -> tuple[Vertex | None, Pattern]:
     """Return the least common ancestor in the tree of dominators, and the pattern of the way."""
-    while a is not b:
-        if a is None or b is None:
-            return None, path
-        up_a, up_b = a.depth >= b.depth, b.depth >= a.depth
-        path = max(path, a.path if up_a else path, b.path if up_b else path)
-        a, b = (a.dominator if up_a else a), (b.dominator if up_b else b)
-    return a, path
+    if a is None or b is None:
+        return None, path
+    if a.depth < b.depth:
+        a, b = b, a
+    while a is not None and a.depth > b.depth:
+        far = a.jump is not None and a.jump.depth >= b.depth
+        a, path = (a.jump, max(path, a.jump_path)) if far else (a.dominator, max(path, a.path))
+    while a is not b and a is not None and b is not None:
+        # Of one depth, from which jumps are equally far: to one vertex, they may be too far.
+        far = a.jump is not b.jump
+        path = max(path, a.jump_path, b.jump_path) if far else max(path, a.path, b.path)
+        a, b = (a.jump, b.jump) if far else (a.dominator, b.dominator)
+    return (a if a is b else None), path

@@ -202,8 +202,7 @@ def _of_nodes(nodes: Sequence[Node], outputs: tuple[Value, ...]) -> FusedFunctio
     origins: dict[Value, Value] = {}
     for node in nodes:
         inputs = tuple([_given(value, known, origins) for value in node.inputs])
-        made = Node(node.op, inputs, node.origin)
-        known.update(zip(node.outputs, made.outputs, strict=True))
+        known.update(zip(node.outputs, node.on(inputs).outputs, strict=True))
     body = Graph.of(*[known[value] for value in outputs])
     assert all(isinstance(value, Result) and value.node in inside for value in outputs)
     named = {value: Variable(value.type, f"p{i}") for i, value in enumerate(body.inputs)}

@@ -88,7 +88,7 @@ class _Partition:
             own, dominator = self.groups[vertex.index], vertex.dominator
             if own.pattern == Pattern.OPAQUE or dominator is None:
                 continue
-            if self._between(vertex, dominator) > self.max_depth:
+            if not self._is_near(vertex, dominator):
                 continue
             if phase == 2:
                 self._into_tuple(vertex, own, dominator)
@@ -146,8 +146,8 @@ class _Partition:
                 stack.extend(reader for reader, _ in vertex.readers)
         return True
 
-    def _between(self, source: Vertex, sink: Vertex) -> int:
-        """Return how large the group would be."""
+    def _is_near(self, source: Vertex, sink: Vertex) -> bool:
+        """Returns whether the group would be small enough."""
         found = {self.group(sink)}
         stack, seen = [source], {source}
         while stack:
@@ -157,7 +157,9 @@ class _Partition:
                 if reader not in seen and reader is not sink:
                     seen.add(reader)
                     stack.append(reader)
-        return sum(group.size for group in found)
+            if len(seen) > self.max_depth:  # each is in a group
+                return False
+        return sum(group.size for group in found) <= self.max_depth
 
     def _commit(self, source: Vertex, sink: Vertex) -> None:
         """Join all groups on the way with the sink's."""

@@ -38,11 +38,7 @@ def alter_layout(graph: Graph, channels: range = range(1, sys.maxsize)) -> Graph
     def altered(node: Node, inputs: tuple[Value, ...]) -> Value | tuple[Value, ...] | None:
         result = _winograd(node, inputs, channels)
         if result is None:
-            full = _full_rank(node, inputs, aware)
-            kept = full is inputs and full == node.inputs
-            results: tuple[Value, ...] = (
-                node.outputs if kept else Node(node.op, full, node.origin).outputs
-            )
+            results: tuple[Value, ...] = node.on(_full_rank(node, inputs, aware)).outputs
         else:
             results = (result,)
         if _tracked(node, inputs, aware):

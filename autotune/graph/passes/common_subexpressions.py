@@ -13,10 +13,9 @@ def eliminate_common(graph: Graph) -> Graph:
     known: dict[Hashable, tuple[Result, ...]] = {}
 
     def shared(node: Node, inputs: tuple[Value, ...]) -> tuple[Result, ...]:
-        same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
         key = (node.op, *map(_identity, inputs))
         if key not in known:
-            known[key] = (node if same else Node(node.op, inputs, node.origin)).outputs
+            known[key] = node.on(inputs).outputs
         return known[key]
 
     return graph.rewrite(shared)

@@ -77,9 +77,7 @@ def rewritten(graph: Graph, serves: Serves, matchers: Sequence[Matcher]) -> Grap
         if len(node.outputs) == 1:
             made = (match(reader, node, inputs) for match in matchers)
             value = next((each for each in made if each is not None), None)
-        same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
-        kept = node.outputs if same else Node(node.op, inputs, node.origin).outputs
-        results: tuple[Value, ...] = kept if value is None else (value,)
+        results: tuple[Value, ...] = node.on(inputs).outputs if value is None else (value,)
         reader.before.update(zip(results, node.outputs, strict=True))
         return results
 

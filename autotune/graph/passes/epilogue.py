@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from autotune.graph import ops
 from autotune.graph.graph import Graph
 from autotune.graph.operator import Operator
-from autotune.graph.passes.fold_constant import fold_constant
+from autotune.graph.passes.fold_constant import fold, folded
 from autotune.graph.passes.fold_scale import vector_axis
 from autotune.graph.value import Constant, Node, Result, Value, apply
 
@@ -18,9 +20,10 @@ def fold_affine(graph: Graph) -> Graph:
     the shift of a batch norm that comes after. Only values with one reader are rebuilt.
     """
 
-    def joined(node: Node, inputs: tuple[Value, ...]) -> Value | None:
-        if not isinstance(node.op, ops.Add | ops.Multiply):
-            return None
+    def joined(node: Node, inputs: tuple[Value, ...]) -> Value | Sequence[Value] | None:
+        constants = fold(node, inputs)
+        if constants is not None or not isinstance(node.op, ops.Add | ops.Multiply):
+            return constants
         # Of a value that was rebuilt the readers are those of what it was before.
         single = {
             new for new, old in zip(inputs, node.inputs, strict=True) if graph.uses(old) == 1
@@ -32,41 +35,22 @@ def fold_affine(graph: Graph) -> Graph:
         inner = _inner(value, type(node.op)) if value in single else None
         if inner is None or vector_axis(inner[1], inner[0]) != vector_axis(constant, inner[0]):
             return None
-        both = apply(node.op, inner[1], constant, origin=node.origin)
-        return apply(node.op, inner[0], both, origin=node.origin)
+        both = [inner[1], constant]
+        joint = folded(Node(node.op, tuple(both), node.origin), both)
+        return apply(node.op, inner[0], joint, origin=node.origin)
 
-    return fold_constant(graph.rewrite(joined))
+    return graph.rewrite(joined)
 
 
-def _constant_operand(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, Value] | None:
+def _constant_operand(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, Constant] | None:
     for value, constant in (inputs, inputs[::-1]):
-        if (
-            value.type == node.outputs[0].type
-            and vector_axis(constant, value) is not None
-            and _is_constant(constant)
-        ):
+        fits = value.type == node.outputs[0].type and vector_axis(constant, value) is not None
+        if fits and isinstance(constant, Constant):
             return value, constant
     return None
 
 
-def _is_constant(value: Value) -> bool:
-    """Returns whether a value is one, or made of constants only by nodes that were just made.
-
-    Networks may be deeper than Python's stack.
-    """
-    todo, seen = [value], set[Value]()
-    while todo:
-        each = todo.pop()
-        if isinstance(each, Constant) or each in seen:
-            continue
-        if not isinstance(each, Result):
-            return False
-        seen.add(each)
-        todo += each.node.inputs
-    return True
-
-
-def _inner(value: Value, kind: type[Operator]) -> tuple[Value, Value] | None:
+def _inner(value: Value, kind: type[Operator]) -> tuple[Value, Constant] | None:
     """Return the operands of the sum (or product) with a constant that a value is."""
     if not isinstance(value, Result) or not isinstance(value.node.op, kind):
         return None

@@ -13,10 +13,11 @@ def fold_constant(graph: Graph) -> Graph:
     Nothing is computed yet: the numbers are made when they are first asked for, in float64 by the
     operators' references, and rounded once.
     """
-    return graph.rewrite(_fold)
+    return graph.rewrite(fold)
 
 
-def _fold(node: Node, inputs: tuple[Value, ...]) -> list[Value] | None:
+def fold(node: Node, inputs: tuple[Value, ...]) -> list[Value] | None:
+    """Return constants for the results of a node on constants; None where some input is none."""
     constants = [value for value in inputs if isinstance(value, Constant)]
     if len(constants) < len(inputs):
         return None
@@ -33,8 +34,7 @@ def folded(node: Node, inputs: list[Constant], index: int = 0) -> Constant:
         return result
 
     name = next((value.name for value in inputs if value.name), "")
-    known = node if tuple(inputs) == node.inputs else Node(node.op, tuple(inputs), node.origin)
-    return Constant(node.outputs[index].type, make, name, known)
+    return Constant(node.outputs[index].type, make, name, node.on(tuple(inputs)))
 
 
 def _wide(value: Constant) -> Array:

@@ -8,7 +8,7 @@ stays where it is if weights times it would be too small or too large for their 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,13 +34,15 @@ class Message:
     Attributes:
         positive: whether only by what is above 0.
         divides: whether something is divided by the scale, which must not be 0 then.
-        weights: what is multiplied by the scale instead, each with the axis.
+        weight: what is multiplied by the scale instead, with the axis; None where only others are.
+        others: messages whose weights are multiplied by the scale as well.
     """
 
     axis: int
     positive: bool = False
     divides: bool = False
-    weights: tuple[tuple[Value, int], ...] = ()
+    weight: tuple[Value, int] | None = None
+    others: tuple[Message, ...] = ()
 
     def meet(self, other: Message | None) -> Message | None:
         """Return the message that both consumers allow."""
@@ -50,8 +52,17 @@ class Message:
             self.axis,
             self.positive or other.positive,
             self.divides or other.divides,
-            self.weights + other.weights,
+            others=(self, other),
         )
+
+    def weights(self) -> Iterator[tuple[Value, int]]:
+        """Yield all that is multiplied by the scale, each with the axis."""
+        left = [self]
+        while left:
+            message = left.pop()
+            if message.weight is not None:
+                yield message.weight
+            left += reversed(message.others)
 
     def allows(self, scale: Constant) -> bool:
         """Return whether the value may be scaled by these numbers."""
@@ -59,11 +70,11 @@ class Message:
             return False
         if self.divides and not is_divisor(scale):
             return False
-        return all(holds_scaled(weight, scale, axis) for weight, axis in self.weights)
+        return all(holds_scaled(weight, scale, axis) for weight, axis in self.weights())
 
     def also(self, vector: Value, axis: int) -> Message:
         """Return the message if a vector is scaled as well."""
-        return replace(self, weights=(*self.weights, (vector, axis)))
+        return Message(self.axis, self.positive, self.divides, (vector, axis), (self,))
 
 
 def channels(node: Node) -> tuple[int, int, int] | None:
@@ -184,7 +195,7 @@ def _backward_messages(graph: Graph) -> dict[Value, Message]:
 def _backward_message(node: Node, found: dict[Value, Message]) -> Message | None:
     axes = channels(node)
     if axes:
-        return Message(axes[1], weights=((node.inputs[1], axes[2]),))
+        return Message(axes[1], weight=(node.inputs[1], axes[2]))
     first = found.get(node.inputs[0])
     if isinstance(node.op, _ACTIVATIONS):
         return replace(first, positive=True) if first else None
@@ -217,25 +228,51 @@ class _Push:
     axis: int
 
     def into(self, value: Value) -> Value:
-        """Return the scaled value."""
-        assert isinstance(value, Result)
-        node, inputs = value.node, self.new[value.node]
+        """Return the scaled value.
+
+        What it comes from is scaled from the layers on: networks may be deeper than the stack.
+        """
+        order, left = list[Node](), [value]
+        while left:
+            each = left.pop()
+            assert isinstance(each, Result)
+            order.append(each.node)
+            left += self._carriers(each.node)
+        scaled: dict[Value, Value] = {}
+        for node in reversed(order):
+            scaled[node.output] = self._rebuilt(node, scaled)
+        return scaled[value]
+
+    def _carriers(self, node: Node) -> list[Value]:
+        """Return the inputs by which a node is scaled; none where its own weight is."""
+        if channels(node):
+            return []
+        if isinstance(node.op, ops.Add | ops.Subtract):
+            return [each for each in node.inputs if self._carries(each, node)]
+        return [node.inputs[0]]
+
+    def _carries(self, value: Value, node: Node) -> bool:
+        return value in self.messages and value.type == node.output.type
+
+    def _rebuilt(self, node: Node, scaled: Mapping[Value, Value]) -> Value:
+        inputs = self.new[node]
         axes = channels(node)
         if axes:
             weight = scale_along(inputs[1], self.scale, axes[2], node.origin)
-            return Node(node.op, (inputs[0], weight), node.origin).output
+            return node.on((inputs[0], weight)).output
         if isinstance(node.op, _ACTIVATIONS):
-            return Node(node.op, (self.into(node.inputs[0]),), node.origin).output
+            return node.on((scaled[node.inputs[0]],)).output
         if isinstance(node.op, ops.BiasAdd):
             bias = scale_along(inputs[1], self.scale, 0, node.origin)
-            return Node(node.op, (self.into(node.inputs[0]), bias), node.origin).output
-        parts = [self._part(*pair, node) for pair in zip(node.inputs, inputs, strict=True)]
-        return Node(node.op, tuple(parts), node.origin).output
+            return node.on((scaled[node.inputs[0]], bias)).output
+        parts = [
+            scaled[old] if self._carries(old, node) else self._along(old, new, node)
+            for old, new in zip(node.inputs, inputs, strict=True)
+        ]
+        return node.on(tuple(parts)).output
 
-    def _part(self, old: Value, new: Value, node: Node) -> Value:
-        """Scale one operand of a sum."""
-        if old in self.messages and old.type == node.output.type:
-            return self.into(old)
+    def _along(self, old: Value, new: Value, node: Node) -> Value:
+        """Scale the other operand of a sum."""
         at = self.axis - (node.output.type.ndim - old.type.ndim)
         return scale_along(new, self.scale, at, node.origin)
 
@@ -269,7 +306,7 @@ def _carry(
     scale, result = scales[node.inputs[lacking[0]]], node.outputs[0]
     if channels(node):
         weight = scale_along(inputs[1], scale, read_weight_axis(node), node.origin)
-        return Node(node.op, (inputs[0], weight), node.origin).output
+        return node.on((inputs[0], weight)).output
     assert message is not None
     scales[result] = scale
     if isinstance(node.op, _ACTIVATIONS):
@@ -279,7 +316,7 @@ def _carry(
     at = message.axis - (result.type.ndim - inputs[other].type.ndim)
     parts = list(inputs)
     parts[other] = scale_along(inputs[other], scale, at, node.origin, divide=True)
-    return Node(node.op, tuple(parts), node.origin).output
+    return node.on(tuple(parts)).output
 
 
 def _forward_demands(graph: Graph) -> dict[Value, Message]:
@@ -309,7 +346,7 @@ def _asked(node: Node, own: Message | None) -> Sequence[Message | None]:
     axes = channels(node)
     if axes:
         weight = node.inputs[1], read_weight_axis(node)
-        return [Message(axes[0], weights=(weight,)), None]
+        return [Message(axes[0], weight=weight), None]
     if own and isinstance(node.op, _ACTIVATIONS):
         return [replace(own, positive=True)]
     if own and isinstance(node.op, ops.Add | ops.Subtract):

@@ -98,8 +98,7 @@ class _Rule:
         kind = kind_of(node.op)
         narrow = kind == "layer" or (kind == "follower" and self._is_narrow(inputs))
         given = tuple([self._given(value, narrow) for value in inputs])
-        same = all(a is b for a, b in zip(given, node.inputs, strict=True))
-        outputs = node.outputs if same else Node(node.op, given, node.origin).outputs
+        outputs = node.on(given).outputs
         behind = any(value.dtype == self._dtype or value in self._wide for value in inputs)
         if behind and not narrow:
             self._wide.update(outputs)

@@ -8,6 +8,7 @@ kernel of its own; in front of it, it is part of the product's.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from autotune.graph import ops
 from autotune.graph.graph import Graph
@@ -34,7 +35,7 @@ def reshapes_last(graph: Graph) -> Graph:
     These are operators on each element and along the last axis; behind a product also those with
     operands that have a shape before the reshape too.
     """
-    return graph.rewrite(_reshaped)
+    return graph.rewrite(partial(_reshaped, products={}))
 
 
 def seen_as(value: Value, shape: tuple[int, ...], origin: str) -> Value:
@@ -47,28 +48,33 @@ def seen_as(value: Value, shape: tuple[int, ...], origin: str) -> Value:
     return folded(node, [value]) if isinstance(value, Constant) else node.output
 
 
-def _reshaped(node: Node, inputs: tuple[Value, ...]) -> Value | None:
+def _reshaped(node: Node, inputs: tuple[Value, ...], products: dict[Value, bool]) -> Value | None:
+    """Return what a node becomes; ``products`` remembers what `_is_product` found."""
     if len(node.outputs) > 1:
         return None
     if isinstance(node.op, ops.Reshape):
         return seen_as(inputs[0], node.output.shape, node.origin)
     if isinstance(node.op, (*_ALONE, *_ALONG_LAST)):
-        return _moved(node, inputs, inputs[0])
+        return _moved(node, inputs, inputs[0], products)
     if isinstance(node.op, _BEHIND_PRODUCTS):
         either = isinstance(node.op, ops.Broadcast | ops.Where)
-        moved = (_moved(node, inputs, value) for value in (inputs if either else inputs[:1]))
+        data = inputs if either else inputs[:1]
+        moved = (_moved(node, inputs, value, products) for value in data)
         return next((each for each in moved if each is not None), None)
     return None
 
 
-def _moved(node: Node, inputs: tuple[Value, ...], value: Value) -> Value | None:
+def _moved(
+    node: Node, inputs: tuple[Value, ...], value: Value, products: dict[Value, bool]
+) -> Value | None:
     """Return a node's result, computed before one of its inputs is reshaped; None if it stays."""
     before = _before(value)
     whole = value.shape == node.output.shape or isinstance(node.op, ops.Reduction)
     if before is None or not whole:
         return None
     # A number is a product's as well as anybody's.
-    if isinstance(node.op, _BEHIND_PRODUCTS) and before.shape and not _is_product(before):
+    behind = isinstance(node.op, _BEHIND_PRODUCTS) and before.shape
+    if behind and not _is_product(before, products):
         return None
     reshape = Regrouping(before.shape, value.shape)
     op = _before_that(reshape, node)
@@ -115,13 +121,23 @@ def _operand(value: Value, reshape: Regrouping, origin: str) -> Value | None:
     return None if shape is None else seen_as(value, shape, origin)
 
 
-def _is_product(value: Value) -> bool:
-    """Return whether a value is a product, or follows one element by element or along an axis."""
-    while isinstance(value, Result):
-        if isinstance(value.node.op, _PRODUCTS):
-            return True
-        if not isinstance(value.node.op, (*_ALONE, *_ALONG_LAST, *_BEHIND_PRODUCTS)):
-            return False
-        shape, inputs = value.shape, value.node.inputs
-        value = next((each for each in inputs if each.shape == shape), inputs[0])
-    return False
+def _is_product(value: Value, known: dict[Value, bool]) -> bool:
+    """Return whether a value is a product, or follows one element by element or along an axis.
+
+    What is found is added to ``known``, of all values on the way.
+    """
+    way: list[Value] = []
+    while value not in known:
+        way.append(value)
+        node = value.node if isinstance(value, Result) else None
+        follows = node is not None and isinstance(
+            node.op, (*_ALONE, *_ALONG_LAST, *_BEHIND_PRODUCTS)
+        )
+        if node is None or not follows:
+            known[value] = node is not None and isinstance(node.op, _PRODUCTS)
+            break
+        shape = value.shape
+        value = next((each for each in node.inputs if each.shape == shape), node.inputs[0])
+    found = known[value]
+    known.update(dict.fromkeys(way, found))
+    return found
