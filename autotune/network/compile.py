@@ -34,7 +34,7 @@ from autotune.network.choice import Chooser, Unit, by_rule, choose_untuned
 from autotune.network.compiled import CompiledNetwork
 from autotune.network.early_compilation import EarlyModules
 from autotune.network.frozen import Pins
-from autotune.network.implementations import serves
+from autotune.network.implementations import serving
 from autotune.network.plan import ExecutionPlan, fit_plan, plan_network
 from autotune.runtime.arrays.memory import get_ready
 from autotune.runtime.compile.compile_kernel import compile_kernel
@@ -172,7 +172,7 @@ def simplify_graph(
     verify(graph)
     simpler = pipeline(graph, opt_level)
     if opt_level >= _COMPOSES and isinstance(pipeline, PassPipeline) and pipeline.composes:
-        served = partial(serves, target=target)
+        served = serving(target)
         simpler = integer_layers(simpler, served)
         if not target.backend.on_gpu:  # which has no kernels of NHWC images
             simpler = channels_first(simpler, served)

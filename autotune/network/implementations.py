@@ -303,6 +303,22 @@ def serves(node: Node, target: Target) -> bool:
     return any(not offer.prepared for offer in offers_of(function, target))
 
 
+def serving(target: Target) -> Callable[[Node], bool]:
+    """Return `serves` for a target, which remembers its answers for as long as it is kept.
+
+    Layers of a network repeat, and to ask templates runs them.
+    """
+    known: dict[tuple[Operator, tuple[TensorType, ...]], bool] = {}
+
+    def served(node: Node) -> bool:
+        key = node.op, tuple([value.type for value in node.inputs])
+        if key not in known:
+            known[key] = serves(node, target)
+        return known[key]
+
+    return served
+
+
 def _of_function(
     function: FusedFunction,
     offer: Offer,

@@ -10,14 +10,17 @@ import numpy as np
 import pytest
 
 from autotune.graph import Constant, Graph, Node, TensorType, Value, Variable, apply, ops, verify
-from autotune.graph.fuse import joint_functions, partition
+from autotune.graph.fuse import FusedFunction, joint_functions, partition
 from autotune.graph.passes import (
     OWN,
     fold_affine,
     fold_constant,
     fold_scale_backward,
 )
+from autotune.network import implementations
+from autotune.network.compile import simplify_graph
 from autotune.network.memory import plan_memory
+from autotune.target import Target
 from tests.graph.work import growth
 
 DEEP = 2 * sys.getrecursionlimit()
@@ -185,3 +188,27 @@ def test_sums_with_constants_are_one_however_many_there_are():
     assert [node.op.name for node in graph.nodes] == ["nn.conv2d", "add"]
     x = np.zeros((1, 8, 4, 4))
     np.testing.assert_allclose(graph.run(x)[0], np.full(x.shape, DEEP / 2))
+
+
+def test_templates_are_asked_once_for_layers_that_are_the_same(monkeypatch: pytest.MonkeyPatch):
+    def norms(count: int) -> Graph:
+        x: Value = Variable(TensorType((4, 8)), "x")
+        for _ in range(count):
+            x = apply(ops.LayerNorm(), apply(ops.Dense(), x, numbers(8, 8)), *[numbers(8)] * 2)
+        return Graph.of(x)
+
+    asked: list[Node] = []
+    offers_of = implementations.offers_of
+
+    def counted(function: FusedFunction, target: Target) -> list[implementations.FunctionOffer]:
+        asked.extend(function.nodes)
+        return offers_of(function, target)
+
+    monkeypatch.setattr(implementations, "offers_of", counted)
+    counts = []
+    for count in (2, 6):
+        asked.clear()
+        simpler = simplify_graph(norms(count), Target("cuda -arch=sm_90"))
+        counts.append(len(asked))
+        assert [node.op.name for node in simpler.nodes].count("nn.layer_norm") == count
+    assert counts[0] == counts[1] > 0
