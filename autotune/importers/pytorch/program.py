@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 import warnings
 from collections.abc import Mapping, Sequence
 from operator import getitem
@@ -61,12 +62,18 @@ def exported(
     except GraphError:
         raise
     except Exception as error:  # whatever the model raises while torch traces it
-        first = str(error).strip().partition("\n")[0]
         raise GraphError(
             f"from_pytorch: torch.export cannot export {type(model).__name__}: "
-            f"{type(error).__name__}: {first}"
+            f"{type(error).__name__}: {_reason(error)}"
         ) from error
     return _taken_apart(program, own)
+
+
+def _reason(error: Exception) -> str:
+    """Return the first line of an error; where it says nothing, the line that raised it."""
+    first = str(error).strip().partition("\n")[0]
+    (*_, last) = traceback.extract_tb(error.__traceback__)
+    return first or f"{last.filename}:{last.lineno}: {last.line}"
 
 
 def _apart(pytorch: Any, model: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -104,9 +111,9 @@ def _taken_apart(program: Any, own: Mapping[str, Converter] | None) -> Any:
             warnings.simplefilter("ignore")
             made = program.run_decompositions(table)
     except Exception as error:  # whatever torch raises
-        first = str(error).strip().partition("\n")[0]
         raise GraphError(
-            f"from_pytorch: torch cannot take the program apart: {type(error).__name__}: {first}"
+            "from_pytorch: torch cannot take the program apart: "
+            f"{type(error).__name__}: {_reason(error)}"
         ) from error
     _drop_tokens(pytorch, made)
     return made

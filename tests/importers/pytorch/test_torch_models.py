@@ -210,6 +210,15 @@ def test_a_model_that_torch_cannot_trace_is_refused_with_torchs_reason():
         from_pytorch(Breaks().eval(), image())
 
 
+def test_an_error_of_the_model_that_says_nothing_is_told_by_its_line():
+    class Breaks(nn.Module):
+        def forward(self, x):
+            raise NotImplementedError
+
+    with pytest.raises(GraphError, match=r"Error: .*models\.py:\d+: raise NotImplementedError"):
+        from_pytorch(Breaks().eval(), image())
+
+
 def test_names_of_inputs_must_be_as_many_as_inputs():
     with pytest.raises(GraphError, match="input_names has 1 names more"):
         from_pytorch(images(), image(), input_names=["a", "b"])
