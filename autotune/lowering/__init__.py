@@ -6,6 +6,7 @@ from autotune.lowering.buffers import TensorStorage, TensorStorages
 from autotune.lowering.extents import known
 from autotune.lowering.function import LoweredFunction, LoweredKernel, buffer_bytes
 from autotune.lowering.lower import Hook, lower, lower_schedule
+from autotune.lowering.needed import needed_terms
 from autotune.lowering.passes.table import PASSES, Pass
 from autotune.lowering.passes.tensor_cores import RUN_GAP
 from autotune.lowering.plan import Plan, StagePlan
@@ -28,4 +29,5 @@ __all__ = [
     "known",
     "lower",
     "lower_schedule",
+    "needed_terms",
 ]

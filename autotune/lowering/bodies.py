@@ -9,6 +9,7 @@ from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import Affine
 from autotune.ir.dtype import INDEX_DTYPE
 from autotune.ir.expr import (
+    Call,
     Expr,
     FloorDiv,
     FloorMod,
@@ -19,6 +20,7 @@ from autotune.ir.expr import (
     TruncDiv,
     TruncMod,
     Var,
+    const,
 )
 from autotune.ir.interval import Interval
 from autotune.ir.simplify import Simplifier, Value
@@ -26,6 +28,7 @@ from autotune.ir.visitor import reads_in
 from autotune.lowering.extents import Extent, SymbolicSizes
 from autotune.lowering.index_overflow import without_overflow
 from autotune.lowering.plan import Body
+from autotune.te.intrinsics import NEEDED
 from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp, Operation, Tensor
 
@@ -85,11 +88,15 @@ class BodySimplifier(Simplifier):
         if not isinstance(first, Reduce):
             return Body(self._values(op, op.body, env))
         (condition,) = self._values(op, (first.condition,), env)
+        needed = None
+        if isinstance(condition, Call) and condition.name == NEEDED:
+            needed, condition = condition.args[0], const(True, "bool")
         always = isinstance(condition, IntImm) and condition.value != 0
         return Body(
             self._values(op, first.sources, env),
             first,
             None if always else condition,
+            needed,
             self._values(op, first.init, env),
         )
 

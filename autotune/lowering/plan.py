@@ -43,12 +43,14 @@ class Body:
         values: what is stored, or for a reduction what is combined.
         reduction: the reduction the values belong to, or None.
         condition: where the values of a reduction count.
+        needed: where they can change a result; elsewhere it does not matter if they count.
         init: what a reduction begins with, if not with its identity.
     """
 
     values: tuple[Expr, ...]
     reduction: Reduce | None = None
     condition: Expr | None = None
+    needed: Expr | None = None
     init: tuple[Expr, ...] = ()
 
 

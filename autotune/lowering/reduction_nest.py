@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import Affine
 from autotune.ir.expr import Expr, Load, Reduce, Var
-from autotune.ir.stmt import Buffer, Stmt, Store, seq
+from autotune.ir.stmt import Buffer, For, ForKind, Stmt, Store, seq
 from autotune.ir.structure import variables
 from autotune.ir.visitor import reads_in
 from autotune.lowering.cross_thread import CrossThread, combine, store_together
+from autotune.lowering.needed import over_needed
 from autotune.lowering.plan import StagePlan
 from autotune.lowering.stage_nest import Guards, Level, Nests, StageNest, place_of
 
@@ -70,6 +71,29 @@ class ReductionNest(StageNest):
         """Return whether a condition depends on reduction axes."""
         axes = [self.plan.loops[level.leaf].vars for level in self.levels if level.is_reduce]
         return not frozenset[Var]().union(*axes).isdisjoint(variables(condition))
+
+    def around(self, level: Level, var: Var, body: Stmt) -> Stmt:
+        """Put the loop of a level around a body; the outermost reduction is of what is needed."""
+        loop = super().around(level, var, body)
+        outermost = next((each for each in self.levels if each.is_reduce), None)
+        needed = self.plan.body.needed
+        if needed is None or level is not outermost or not isinstance(loop, For):
+            return loop
+        if level.kind is not ForKind.SERIAL:
+            return loop
+        condition = self.nests.flat(needed)
+        return over_needed(self.simplifier, loop, condition, self._inside(level, condition))
+
+    def _inside(self, level: Level, condition: Expr) -> set[Var]:
+        """Return the variables of a condition that a loop must not depend on."""
+        kept = {level.leaf.var}
+        for each in self.levels[: self.levels.index(level)]:
+            if each.thread is None and each.kind in (ForKind.SERIAL, ForKind.PARALLEL):
+                kept.add(each.leaf.var)
+        for (root, tag), thread in self.nests.plan.threads.items():
+            if root is self.plan.root and tag.startswith("blockIdx"):
+                kept.add(thread.var)
+        return set(variables(condition)) - kept
 
     def _init(self, begin: int, conditions: Sequence[Expr]) -> Stmt:
         """Return the loops that give every element its first value."""

@@ -7,6 +7,7 @@ import math
 from autotune.errors import ExpressionError
 from autotune.ir import (
     And,
+    Call,
     Div,
     Expr,
     FloatImm,
@@ -33,6 +34,8 @@ from autotune.ir import (
 from autotune.ir.dtype import FLOAT_LIMIT, element_of
 from autotune.te.location import user_line
 
+# The function that `needed` is.
+NEEDED = "needed"
 THREAD_TAGS = (
     "blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z",
 )  # fmt: skip
@@ -92,6 +95,14 @@ def if_then_else(cond: object, then: object, other: object) -> Expr:
 def select(cond: object, then: object, other: object) -> Expr:
     """Choose between two values, both of which may be computed."""
     return Select.fold(_condition("Select", cond), *pair("Select", then, other))
+
+
+def needed(cond: object) -> Expr:
+    """Say of a reduction, as its ``where``, that terms change nothing where ``cond`` is false.
+
+    They are computed or not: loops end where no term is needed that they have.
+    """
+    return Call(NEEDED, (_condition(NEEDED, cond),))
 
 
 def _condition(what: str, cond: object) -> Expr:

@@ -19,12 +19,13 @@ each with a maximum of its own, if what was found before is scaled when the maxi
     C[i, c] = o[i, c] / s[i, c]
 
 W' is rounded to the type of W, and S' adds what was rounded, so that results differ by roundings
-only. Where all x of a part are minus infinity its powers are zero; of a row, NaN as before.
+only. Where all x of a part are minus infinity its powers are zero; of a row, NaN as before. A part
+that a mask hides from a row (`autotune.te.masked`) is not needed for that row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import e, log2
 from typing import Any
@@ -32,25 +33,28 @@ from typing import Any
 from autotune.errors import ScheduleError
 from autotune.ir import (
     Expr,
+    IntImm,
     IterVar,
     ProducerLoad,
     Reduce,
-    Rewriter,
     Var,
     cast,
     const,
     substitute,
 )
+from autotune.ir.analysis_ranges import relaxed
+from autotune.ir.simplify import Simplifier
 from autotune.te import math as te_math
 from autotune.te.dag import post_order
 from autotune.te.declare import compute
-from autotune.te.intrinsics import larger, least, min_value, select
+from autotune.te.intrinsics import larger, least, min_value, needed, select
+from autotune.te.masked import unmasked
+from autotune.te.other_reads import Moved, ReadInstead, Swap
 from autotune.te.reduction import comm_reducer, reduce_axis
 from autotune.te.reduction import max as max_of
 from autotune.te.reduction import sum as sum_of
 from autotune.te.relation import extent_of
-from autotune.te.rewrite import share_sources
-from autotune.te.tensor import ComputeOp, Operation, Tensor
+from autotune.te.tensor import ComputeOp, Tensor
 from autotune.te.weighted_rows import FLOAT, WeightedRows, weighted_rows
 from autotune.utils.check import Check
 
@@ -117,7 +121,7 @@ def online(tensors: Sequence[Tensor], product: Tensor, length: int) -> list[Tens
 
 def in_parts(tensors: Sequence[Tensor], found: WeightedRows, parts: RowParts) -> list[Tensor]:
     """Return the tensors of a graph in which parts stand in place of a product."""
-    moved = _Moved({found.op.outputs[0]: parts.result.outputs[0]})
+    moved = Moved({found.op.outputs[0]: parts.result.outputs[0]})
     for op in post_order(tensor.op for tensor in tensors):
         moved.move(op)
     return [moved.to.get(tensor, tensor) for tensor in tensors]
@@ -233,7 +237,7 @@ class _SplitRows:
             load = ProducerLoad(
                 powers, (part, *(at[place] for place in self.row_places), step.var)
             )
-            value = _Swap(self.found.weights, load).rewrite(body.sources[0])
+            value = Swap(self.found.weights, load).rewrite(body.sources[0])
             renamed: dict[Var, Expr] = {
                 axis.var: each for axis, each in zip(op.axis, at, strict=True)
             }
@@ -249,16 +253,34 @@ class _SplitRows:
     ) -> Sequence[Tensor]:
         """Return the maximum, the sum of powers and ``run`` columns of whole rows."""
         p = reduce_axis((0, self.parts), "part")
+        where = self.needed()
 
         def join(*at: Expr) -> Any:
             row = [at[place] for place in self.row_places]
             neighbours = [products(p.var, *at[:-1], at[-1] * run + i) for i in range(run)]
             several = (highest(p.var, *row), totals(p.var, *row), *neighbours)
-            return _joined(several, axis=p)
+            return _joined(several, axis=p, where=where and needed(where(p.var, row)))
 
         *outer, columns = [axis.extent for axis in self.found.op.axis]
         joined: Sequence[Tensor] = compute((*outer, columns // run), join, f"{self.name}.joined")
         return joined
+
+    def needed(self) -> Callable[[Expr, Sequence[Expr]], Expr] | None:
+        """Return of which rows a part can have weights other than zero; None: of all."""
+        condition = unmasked(self.found)
+        if condition is None:
+            return None
+        *rows, last = self.found.axes
+        p, t = Var("p", "int32"), Var("t", "int32")
+        known = {axis.var: (0, extent - 1) for axis in rows if (extent := extent_of(axis))}
+        simplifier = Simplifier({**known, p: (0, self.parts - 1), t: (0, self.length - 1)})
+        seen = substitute(condition, {last.var: self._along(p, t)})
+        found = relaxed(simplifier, seen, {t})
+        if isinstance(found, IntImm):
+            return None
+        return lambda part, row: substitute(
+            found, {p: part, **dict(zip([axis.var for axis in rows], row, strict=True))}
+        )
 
     def quotient(self, total: Tensor, sums: Sequence[Tensor], run: int) -> Tensor:
         """Return what stands in place of the product."""
@@ -282,7 +304,7 @@ class _SplitRows:
 
     def _value(self, scores: Tensor, part: Expr, row: Sequence[Expr], step: Expr) -> Expr:
         """Return what is raised to a power."""
-        read = _ReadInstead(self.found.scores, scores, (part, *row, step))
+        read = ReadInstead(self.found.scores, scores, (part, *row, step))
         pairs = zip(self.found.axes, (*row, self._along(part, step)), strict=True)
         places: dict[Var, Expr] = {axis.var: each for axis, each in pairs}
         return substitute(read.rewrite(self.found.value), places)
@@ -329,51 +351,3 @@ def _again(op: ComputeOp, at: Sequence[Expr]) -> Expr:
     places: dict[Var, Expr] = {axis.var: each for axis, each in pairs}
     total: Expr = sum_of(substitute(body.sources[0], places), axis=axes)
     return total
-
-
-class _ReadInstead(Rewriter):
-    """Reads a tensor at some indices in place of the result of an operation."""
-
-    def __init__(self, op: Operation, new: Tensor, at: Sequence[Expr]) -> None:
-        self.op, self.load = op, ProducerLoad(new, tuple(at))
-
-    def visit_ProducerLoad(self, node: ProducerLoad) -> Expr:
-        """Return the new read, or that of another tensor, whose indices may read the result."""
-        if node.tensor.op is self.op:
-            return self.load
-        indices = self.rewrite_all(node.indices)
-        return node if indices is node.indices else ProducerLoad(node.tensor, indices)
-
-
-class _Swap(Rewriter):
-    """Puts a read in place of another one."""
-
-    def __init__(self, old: ProducerLoad, new: ProducerLoad) -> None:
-        self.old, self.new = old, new
-
-    def visit_ProducerLoad(self, node: ProducerLoad) -> Expr:
-        """Return it."""
-        return self.new if node.tensor is self.old.tensor else node
-
-
-class _Moved(Rewriter):
-    """The operations of a graph that read others than before."""
-
-    def __init__(self, to: Mapping[Tensor, Tensor]) -> None:
-        self.to = dict(to)
-
-    def move(self, op: Operation) -> None:
-        """Note what replaces an operation."""
-        if not isinstance(op, ComputeOp) or op.outputs[0] in self.to:
-            return
-        body = self.rewrite_all(op.body)
-        if body is not op.body:
-            new = ComputeOp(op.name, op.tag, op.attrs, op.axis, share_sources(body))
-            self.to |= dict(zip(op.outputs, new.outputs, strict=True))
-
-    def visit_ProducerLoad(self, node: ProducerLoad) -> Expr:
-        """Read what replaces a tensor."""
-        indices, tensor = self.rewrite_all(node.indices), self.to.get(node.tensor, node.tensor)
-        if tensor is node.tensor and indices is node.indices:
-            return node
-        return ProducerLoad(tensor, indices)

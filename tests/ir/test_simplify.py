@@ -25,6 +25,7 @@ from autotune.ir.expr import (
     Max,
     Min,
     Mul,
+    Not,
     Or,
     Sub,
     TruncDiv,
@@ -142,6 +143,8 @@ def evaluate(expr: Expr, values: dict) -> int:
         return expr.value
     if isinstance(expr, IfThenElse):
         return evaluate(expr.then if evaluate(expr.cond, values) else expr.other, values)
+    if isinstance(expr, Not):
+        return not evaluate(expr.a, values)
     assert isinstance(expr, BinaryOp)
     a, b = evaluate(expr.a, values), evaluate(expr.b, values)
     table = {Add: a + b, Sub: a - b, Mul: a * b, Min: min(a, b), Max: max(a, b)}

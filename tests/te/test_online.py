@@ -34,10 +34,22 @@ def lowest(scores, i, j):
     return te.if_then_else(j >= i + 5, scores[i, j], te.min_value("float32"))
 
 
+def window(scores, i, j):
+    seen = te.all(j <= i + 5, j > i + 1)
+    return te.if_then_else(seen, scores[i, j], te.const(-np.inf, "float32"))
+
+
+def beside(scores, i, j):
+    seen = te.any(j < 2, te.all(j >= i - 3, j <= i + 3))
+    return te.select(seen, scores[i, j], te.const(-np.inf, "float32"))
+
+
 VALUES = {
     plain: lambda x, i, j: x,
     scaled: lambda x, i, j: x * 0.5 + 1,
     causal: lambda x, i, j: np.where(j <= i, x, -np.inf),
+    window: lambda x, i, j: np.where((j <= i + 5) & (j > i + 1), x, -np.inf),
+    beside: lambda x, i, j: np.where((j < 2) | (abs(i - j) <= 3), x, -np.inf),
     lowest: lambda x, i, j: np.where(j >= i + 5, x, np.finfo("float32").min),
 }
 
@@ -94,6 +106,44 @@ def test_rows_that_are_masked_everywhere_stay_nan(tmp_path):
     got = run(te.online([*inputs, c], c, 4), arrays, tmp_path)
     assert np.isnan(got[0]).all()
     assert np.isfinite(got[1:]).all()
+
+
+@pytest.mark.parametrize("fill", [-np.inf, np.finfo("float32").min])
+def test_rows_that_a_mask_by_place_hides_are_as_they_were(fill, tmp_path):
+    """The first rows see nothing: that is NaN, or the mean of all values of a low number."""
+    inputs, _, _, c = weighted(
+        lambda scores, i, j: te.if_then_else(j < i - 2, scores[i, j], te.const(fill, "float32"))
+    )
+    rng = np.random.default_rng(0)
+    arrays = [rng.uniform(-1, 1, [int(n) for n in x.shape]).astype("float32") for x in inputs]
+    got = run(te.online([*inputs, c], c, 4), arrays, tmp_path)
+    want = (
+        np.full((3, COLUMNS), np.nan) if fill == -np.inf else arrays[2].mean(0)[None].repeat(3, 0)
+    )
+    np.testing.assert_allclose(got[:3], want, rtol=1e-5)
+    np.testing.assert_allclose(got[3], arrays[2][0], rtol=1e-5)
+
+
+def where_of(value):
+    """Where the parts of a graph are needed."""
+    inputs, _, _, c = weighted(value, columns=3)
+    text = te.dag_text([te.online([*inputs, c], c, 4)[-1].op])
+    found = {
+        line.split(", where=")[1].split(")[")[0] for line in text.splitlines() if "where" in line
+    }
+    return found.pop() if found else None
+
+
+def test_parts_that_a_mask_hides_from_a_row_are_not_needed():
+    assert where_of(causal) == "needed(part * 4 < i0 + 1)"
+    assert where_of(window) == "needed(part * 4 < i0 + 6 && i0 < part * 4 + 2)"
+    for other in (
+        plain,
+        scaled,
+        lowest,
+        lambda s, i, j: te.if_then_else(s[i, j] > 0, s[i, j], 0.0),
+    ):
+        assert where_of(other) is None
 
 
 def test_a_graph_in_parts_reads_as_the_formulas_do():

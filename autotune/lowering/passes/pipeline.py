@@ -37,6 +37,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import isinf
 
 from autotune.ir.analysis_affine import Affine, constant, shift_affine
 from autotune.ir.expr import Expr, Var
@@ -121,12 +122,16 @@ class _Pipeliner(StmtRewriter):
             return seq(*turns.before, rest)
         with self._inside(None):
             body = self.rewrite(node.body)
-        # How many iterations there are has to be known to fill the slots ahead of them.
-        marks = notes.pop(PIPELINE, ()) if iterations is not None else ()
+        # How many iterations there are has to be limited to fill the slots ahead of them.
+        marks = notes.pop(PIPELINE, ()) if self._is_limited(node) else ()
         if not marks and body is node.body:
             return node
         plain = For(node.var, node.extent, node.kind, body, node.thread, notes)
         return self._pipeline(plain, marks) if marks else plain
+
+    def _is_limited(self, loop: For) -> bool:
+        """Return whether a loop has a constant number of iterations, or so many at most."""
+        return not isinf(self.simplifier.form_of(loop.extent).bounds[1])
 
     @contextmanager
     def _inside(self, turns: _TileLoop | None) -> Iterator[None]:
@@ -159,7 +164,8 @@ class _Pipeliner(StmtRewriter):
         begun, end = without_waits(use) if late else (use, seq())
         is_late = begun is not use
         lead = depth - 2 if is_late else depth - 1
-        ring = _Ring(loop, constant_iterations(loop, "pipeline"), depth, lead, is_async, is_late)
+        extent = self.simplifier.form_of(loop.extent)
+        ring = _Ring(loop, extent, depth, lead, is_async, is_late)
         used = self._moved(begun, ring, 0)
         if is_async:
             return self._asynchronous(ring, seq(*fills), used, end)
@@ -203,15 +209,17 @@ class _Pipeliner(StmtRewriter):
     def _in_range(self, ring: _Ring, step: int) -> Expr:
         """Return whether there is an iteration so many after the present one."""
         ahead = shift_affine(self.simplifier.var(ring.loop.var), step)
-        return self.simplifier.compare("<", ahead, constant(ring.extent))
+        return self.simplifier.compare("<", ahead, ring.extent)
 
     def _first(self, ring: _Ring, fill: Stmt, env: Mapping[Var, Affine] | None = None) -> Stmt:
         """Return the prologue: the fills of the slots that are filled before the loop."""
         stmts: list[Stmt] = []
+        least, most = ring.extent.bounds
         for i in range(ring.lead):
-            if i < ring.extent:
-                moved = self._at(fill, ring, constant(i), env)
-                stmts.append(self._copied(ring, moved))
+            if i < most:
+                moved = self._copied(ring, self._at(fill, ring, constant(i), env))
+                is_there = self.simplifier.compare("<", constant(i), ring.extent)
+                stmts.append(moved if i < least else If(is_there, moved))
             if ring.is_async:
                 stmts.append(AsyncCommit())
         return seq(*stmts)
@@ -247,7 +255,7 @@ class _Ring:
     """A loop that becomes a pipeline: its slots, and how many are filled ahead of their use."""
 
     loop: For
-    extent: int
+    extent: Affine
     depth: int
     lead: int
     is_async: bool

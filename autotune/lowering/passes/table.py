@@ -17,6 +17,7 @@ from autotune.lowering.passes.describe import describe
 from autotune.lowering.passes.draft import Draft
 from autotune.lowering.passes.grid import number_blocks
 from autotune.lowering.passes.limits import check_limits
+from autotune.lowering.passes.long_blocks import begin_with_long_blocks
 from autotune.lowering.passes.partition import partition_loops
 from autotune.lowering.passes.pipeline import pipeline_loops
 from autotune.lowering.passes.storage import hoist_allocations
@@ -70,6 +71,7 @@ PASSES = (
     Pass("unroll", unroll_loops),
     # ... and of iterations that are written out, more conditions are of one loop alone.
     Pass("partition", partition_loops),
+    Pass("long_blocks", begin_with_long_blocks),
     Pass("grid", number_blocks),
 )
 

@@ -28,8 +28,23 @@ def _small_cache(request, monkeypatch):
         monkeypatch.setattr(online, "LEAST_BYTES", 0)
 
 
-def masked(outputs=(), length=LENGTH, depth=DEPTH, axis=-1, dtype="float16"):
-    """Causal attention with a scale and a bias, as scripts write it."""
+def causal(i, j):
+    return j <= i
+
+
+def window(i, j):
+    return te.all(j <= i, j > i - 40)
+
+
+def behind(i, j):
+    """Rows of the first half are masked everywhere."""
+    return j < i - 96
+
+
+def masked(
+    outputs=(), length=LENGTH, depth=DEPTH, axis=-1, dtype="float16", of=causal, low=-np.inf
+):
+    """Attention with a mask, a scale and a bias, as scripts write it."""
     q, k, v = (te.placeholder((HEADS, length, depth), dtype, name) for name in "qkv")
     bias = te.placeholder((length,), name="bias")
     d, t = te.reduce_axis((0, depth), "d"), te.reduce_axis((0, length), "t")
@@ -42,7 +57,7 @@ def masked(outputs=(), length=LENGTH, depth=DEPTH, axis=-1, dtype="float16"):
 
     def seen(h, i, j):
         value = scores[h, i, j] * 0.125 + bias[j]
-        return te.if_then_else(j <= i, value, te.const(-np.inf, "float32"))
+        return te.if_then_else(of(i, j), value, te.const(low, "float32"))
 
     share = topi.cast(topi.nn.softmax(te.compute(square, seen, "masked"), axis), dtype)
 
@@ -65,8 +80,19 @@ def in_parts(tensors):
     return task, programs_of(task, sketches, PARAMS)
 
 
+LOWEST = np.finfo("float32").min
+
+
 @pytest.mark.parametrize(
-    "tensors", [attention(HEADS, LENGTH, DEPTH), masked()], ids=["plain", "causal"]
+    "tensors",
+    [
+        attention(HEADS, LENGTH, DEPTH),
+        masked(),
+        masked(of=window),
+        masked(of=behind),
+        masked(of=behind, low=LOWEST),
+    ],
+    ids=["plain", "causal", "window", "rows without a key", "rows of equal keys"],
 )
 def test_attention_in_parts_computes_what_the_definition_says(tensors, tmp_path):
     task, (model,) = in_parts(tensors)
@@ -74,6 +100,31 @@ def test_attention_in_parts_computes_what_the_definition_says(tensors, tmp_path)
     (row,) = drawn(model, 1)
     state = plain_state(dag).after(model.program.candidate(row).transform_steps)
     assert_states_compute_the_same(task.compute_dag, [state], "cuda", tmp_path, 1e-2, 1e-2)
+
+
+def extents_of_parts(tensors, tile_rows, length=64):
+    """The loop over parts of a kernel, and the estimate of how often each block runs it."""
+    task, models = in_parts(tensors)
+    (model,) = [each for each in models if each.extents[2] == length]
+    rows = drawn(model, 400)
+    shape = model.shape(rows)
+    (row, *_) = rows[(shape.tile_rows == tile_rows) & (shape.buffers == 2)]
+    kernel = driver.kernel_of(task.realise(model.program.candidate(row)).what, task.target, "text")
+    (extent,) = re.findall(r"for \(int part = 0; part < ([^;]*);", kernel.source)
+    return extent, model.parts_of(tile_rows).tolist(), kernel.source
+
+
+def test_a_block_computes_the_parts_that_a_mask_leaves_to_one_of_its_rows():
+    extent, counts, text = extents_of_parts(masked(length=256), 64)
+    assert extent == "(block_x & 3) + 1"
+    assert "const int block_x = 7 - bx;" in text  # Blocks of many parts begin first.
+    assert counts == [1, 2, 3, 4]
+    extent, counts, _ = extents_of_parts(masked(length=256, of=window), 64)
+    assert extent == "min(2, (bx & 3) + 1)"
+    assert counts == [1, 2, 2, 2]
+    extent, counts, _ = extents_of_parts(masked(length=256, of=behind, low=LOWEST), 64)
+    assert extent == "4"
+    assert counts == [4, 4, 4, 4]
 
 
 def test_scores_and_powers_stay_in_registers():

@@ -21,6 +21,13 @@ from autotune.auto_scheduler.search.space.program import Program, Rows
 from autotune.auto_scheduler.search.space.sampler import ProductLimit
 from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS, Product, product_of
 from autotune.auto_scheduler.transform_steps.loops import PIPELINE, TENSOR_CORE
+from autotune.ir import Call, Reduce, Var, substitute
+from autotune.ir.analysis_affine import constant
+from autotune.ir.simplify import Simplifier
+from autotune.lowering import needed_terms
+from autotune.te.intrinsics import NEEDED
+from autotune.te.relation import extent_of
+from autotune.te.tensor import ComputeOp, Operation
 
 _WARP = ROWS * COLUMNS
 # Rows of a thread, warps of a block at most.
@@ -57,6 +64,8 @@ class OnlineCostModel(TensorCoreCostModel):
         self.batch //= self.parts
         # Where parts are joined; in tiles of the last stage.
         self.pipeline = hint_column(program, self.root, PIPELINE)
+        self.joined = program.state.stages[self.root].op
+        self._needed: dict[int, npt.NDArray[np.int64]] = {}
         while self.root in program.state.attach:
             self.root, _ = program.state.attach[self.root]
 
@@ -73,6 +82,12 @@ class OnlineCostModel(TensorCoreCostModel):
             ProductLimit({rows: (1,)}, _MOST_WARPS),
         ]
 
+    def parts_of(self, tile_rows: int) -> npt.NDArray[np.int64]:
+        """Return the parts that each block of so many rows computes, of one head."""
+        if tile_rows not in self._needed:
+            self._needed[tile_rows] = _parts_of(self.joined, tile_rows)
+        return self._needed[tile_rows]
+
     def shape(self, rows: Rows) -> OnlineShape:
         """Return the shapes of the kernels of rows."""
         return OnlineShape(self, rows)
@@ -83,7 +98,8 @@ class OnlineShape(TensorShape):
 
     def __init__(self, cost_model: OnlineCostModel, rows: Rows) -> None:
         super().__init__(cost_model, rows)
-        self.scores, self.parts = cost_model.scores, cost_model.parts
+        self.scores, self.parts_of = cost_model.scores, cost_model.parts_of
+        self.parts = cost_model.parts
         self.chunk = np.full(len(rows), self.extents[2] / self.product.depth)
         self.depth = self.chunk * self.product.depth
 
@@ -136,13 +152,49 @@ class OnlineShape(TensorShape):
         reads = steps / (ROWS * self.product.depth)
         plain = self.rows * ROWS / _WARP * (length * _SCORE + self.tile_columns * _RESULT)
         own = self.rows / 2 * reads * _INSTRUCTION + reads * _READ + plain
-        blocks = np.ceil(self.blocks / device.sms)
-        issued = np.ceil(blocks * self.warps / device.schedulers) * own
+        parts, in_turn = self._parts_in_turn()
+        issued = np.ceil(parts * self.warps / device.schedulers) * own
         # A warp alone waits for what it has begun.
-        chain = np.ceil(blocks / self.resident) * own * _ALONE
+        chain = in_turn * own * _ALONE
         late = np.choose(np.minimum(self.buffers, 2).astype(int), _LATE)
-        cycles = self.parts * (np.maximum(issued, chain) + blocks * late) + 2 * device.latency
+        cycles = np.maximum(issued, chain) + parts * late + 2 * device.latency
         return np.asarray(cycles / device.clock + device.launch_s)
+
+    def _parts_in_turn(self) -> tuple[Column, Column]:
+        """Return how many parts a multiprocessor computes, and how many one after another."""
+        tiles, place = np.unique(self.tile_rows, return_inverse=True)
+        of_heads = [self.parts_of(int(tile)) for tile in tiles]
+        longest = np.array([each.max() for each in of_heads])[place]
+        share = np.array([each.mean() for each in of_heads])[place] / np.maximum(longest, 1)
+        blocks = np.ceil(self.blocks / self.device.sms)
+        turns = np.ceil(blocks / self.resident)
+        # Blocks of a different number of parts fill each other's gaps.
+        uneven = share < 1
+        blocks = np.where(uneven, np.maximum(self.blocks / self.device.sms * share, 1.0), blocks)
+        turns = np.where(uneven, np.maximum(blocks / self.resident, 1.0), turns)
+        return blocks * longest, turns * longest
+
+
+def _parts_of(joined: Operation, tile_rows: int) -> npt.NDArray[np.int64]:
+    """Return the parts of rows that blocks of a head need."""
+    assert isinstance(joined, ComputeOp)
+    body = joined.body[0]
+    assert isinstance(body, Reduce)
+    (part,), rows = body.axes, joined.axis[-2]
+    count = extent_of(part) or 1
+    blocks = max((extent_of(rows) or 1) // tile_rows, 1)
+    needed = body.condition
+    if not isinstance(needed, Call) or needed.name != NEEDED:
+        return np.full(blocks, count)
+    block, row = Var("block", "int32"), Var("row", "int32")
+    simplifier = Simplifier({block: (0, blocks - 1), row: (0, tile_rows - 1)})
+    simplifier.bind(part.var, 0, count - 1)
+    place = simplifier.expr(simplifier.form(block * tile_rows + row))
+    condition = substitute(needed.args[0], {rows.var: place})
+    gone = {row, *[axis.var for axis in joined.axis]}
+    _, extent = needed_terms(simplifier, condition, part.var, count, gone)
+    values = [simplifier.substitute(extent, {block: constant(i)}) for i in range(blocks)]
+    return np.array([value.const for value in values])
 
 
 def _bytes(product: Product, side: int, across: Column | float, depth: float) -> Column:
