@@ -11,7 +11,7 @@ from autotune.codegen import (
     vector_math,
 )
 from autotune.codegen.dialect import Dialect, ScalarType
-from autotune.codegen.functions import TO_TF32, floor_helpers, real_functions
+from autotune.codegen.functions import EXP2_FLUSHED, TO_TF32, floor_helpers, real_functions
 from autotune.codegen.lane_loops import INLINED
 
 _STDINT = ("stdint.h",)
@@ -107,7 +107,7 @@ def _functions() -> dict[str, dict[str, str]]:
         "ulong": "__builtin_popcountll({0})",
         "*": "__builtin_popcount({0})",
     }
-    return table | TO_TF32
+    return table | TO_TF32 | EXP2_FLUSHED
 
 
 C = Dialect(

@@ -57,6 +57,18 @@ static __device__ __forceinline__ float round_to_tf32(float value) {
                                              : __uint_as_float((bits + 0x1000u) & ~0x1fffu);
 }
 """
+# Without what exp2f does before and after for powers that are no normal floats.
+_EXP2_FLUSHED = """\
+static __device__ __forceinline__ float exp2_flushed_f32(float x) {
+#ifdef AUTOTUNE_EMULATE
+  return exp2f(x);
+#else
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+#endif
+}
+"""
 
 
 def _small(column: str, name: str, text: str) -> str:
@@ -76,6 +88,7 @@ def _functions() -> dict[str, dict[str, str]]:
     table["copysign"] |= {column: _COPYSIGN.format(t=t) for column, t in _SMALL_NAMES.items()}
     table["abs"] |= {"long": "llabs({0})"}
     table["popcount"] = {"long": "__popcll({0})", "*": "__popc({0})"}
+    table["exp2_flushed"] = {"float": "#exp2_flushed_f32({0})"}
     for name in ("shfl", "shfl_up", "shfl_down", "shfl_xor"):
         table[name] = {"*": f"__{name}_sync(0xffffffffu, {{0}}, {{1}}, {{2}})"}
     table |= TO_TF32 | extreme_functions()
@@ -101,7 +114,7 @@ CUDA = replace(
     functions=_functions(),
     casts=_casts(),
     helpers=floor_helpers("static __device__ __forceinline__", "long long")
-    | {"round_to_tf32": _ROUND_TO_TF32}
+    | {"round_to_tf32": _ROUND_TO_TF32, "exp2_flushed_f32": _EXP2_FLUSHED}
     | extreme_helpers()
     | tensor_core_helpers()
     | warpgroup_helpers()

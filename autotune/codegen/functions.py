@@ -32,6 +32,9 @@ def real_functions() -> dict[str, dict[str, str]]:
 
 # Rounding to TF32 is of float32 only, and a helper that each dialect has.
 TO_TF32 = {"tf32": {"float": "#round_to_tf32({0})"}}
+# A power of two that may be zero below the least normal float: one instruction of a GPU, and
+# for C what it has.
+EXP2_FLUSHED = {"exp2_flushed": {"float": "exp2f({0})"}}
 FLOOR_DIVISION = {
     "floor_div": (
         "{word} {type} floor_div_{short}({type} a, {type} b) {{\n"

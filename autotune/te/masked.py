@@ -59,7 +59,7 @@ def unmasked(found: WeightedRows) -> Expr | None:
 
 def _low_enough(found: WeightedRows, mask: _Mask, condition: Expr) -> bool:
     """Return whether powers of the low numbers of a mask are zero in each row."""
-    most = _greatest(found.value, mask.lowest)
+    most = greatest(found.value, mask.lowest)
     if most is None or any(-low < 2 * most + _BELOW for low in mask.lowest):
         return False
     extents = {axis.var: extent_of(axis) for axis in found.axes}
@@ -98,10 +98,10 @@ class _Mask:
             case Mul(a, FloatImm() as b) | Mul(FloatImm() as b, a) if 0 < b.value < inf:
                 return self._seen(a, False)
             case Add(a, b):
-                first = self._seen(a, False) if _greatest(b) is not None else _TRUE
-                second = self._seen(b, False) if _greatest(a) is not None else _TRUE
+                first = self._seen(a, False) if greatest(b) is not None else _TRUE
+                second = self._seen(b, False) if greatest(a) is not None else _TRUE
                 return And.fold(first, second)
-            case Sub(a, b) if _greatest(b) is not None:
+            case Sub(a, b) if greatest(b) is not None:
                 return self._seen(a, False)
             case _:
                 return _TRUE
@@ -115,8 +115,8 @@ class _Mask:
         return _FALSE
 
 
-def _greatest(value: Expr, but: Set[float] = frozenset()) -> float | None:
-    """Return a bound on the size of a value of finite inputs; None if there is none.
+def greatest(value: Expr, but: Set[float] = frozenset()) -> float | None:
+    """Returns a bound on the size of a value of finite inputs; None if there is none.
 
     Constants ``but`` are not looked at, nor is minus infinity if there are.
     """
@@ -129,13 +129,13 @@ def _greatest(value: Expr, but: Set[float] = frozenset()) -> float | None:
         case Var() if is_int(value.dtype):
             return float(-int_range(value.dtype)[0])
         case Conditional(_, a, b):
-            return _most(max, _greatest(a, but), _greatest(b, but))
+            return _most(max, greatest(a, but), greatest(b, but))
         case Add(a, b) | Sub(a, b):
-            return _most(lambda x, y: x + y, _greatest(a, but), _greatest(b, but))
+            return _most(lambda x, y: x + y, greatest(a, but), greatest(b, but))
         case Mul(a, b):
-            return _most(lambda x, y: x * y, _greatest(a, but), _greatest(b, but))
+            return _most(lambda x, y: x * y, greatest(a, but), greatest(b, but))
         case Cast(inner):
-            return _greatest(inner, but)
+            return greatest(inner, but)
         case ProducerLoad() if value.dtype == "float16":
             return FLOAT_LIMIT["float16"]
         case ProducerLoad():
@@ -154,7 +154,7 @@ def _greatest_sum(load: ProducerLoad, but: Set[float]) -> float | None:
     if any(extent is None for extent in terms):
         return None
     count = float(prod(extent or 1 for extent in terms))
-    return _most(lambda x, y: x * y, _greatest(body.sources[0], but), count)
+    return _most(lambda x, y: x * y, greatest(body.sources[0], but), count)
 
 
 def _most(of: Callable[[float, float], float], a: float | None, b: float | None) -> float | None:

@@ -59,6 +59,11 @@ def exp2(x: Argument) -> Expr:
     return _float("exp2", x)
 
 
+def exp2_flushed(x: Argument) -> Expr:
+    """Return 2 to the power of a float32 ``x``; zero perhaps where it is below 2**-126."""
+    return _float("exp2_flushed", x)
+
+
 def exp10(x: Argument) -> Expr:
     """Return 10 to the power of ``x``."""
     return _float("exp10", x)

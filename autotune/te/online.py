@@ -18,16 +18,17 @@ each with a maximum of its own, if what was found before is scaled when the maxi
         s1 * exp(m1 - m) + s2 * exp(m2 - m), o1 * exp(m1 - m) + o2 * exp(m2 - m))
     C[i, c] = o[i, c] / s[i, c]
 
-W' is rounded to the type of W, and S' adds what was rounded, so that results differ by roundings
-only. Where all x of a part are minus infinity its powers are zero; of a row, NaN as before. A part
-that a mask hides from a row (`autotune.te.masked`) is not needed for that row.
+For the product W' is rounded to the type of W, so that results differ by roundings only. Where all
+x of a part are minus infinity its powers are zero; of a row, NaN as before. A part that a mask
+hides from a row (`autotune.te.masked`) is not needed for that row. Powers of e are those of two of
+x * log2(e) (`autotune.te.base_two`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import e, log2
+from functools import cached_property
 from typing import Any
 
 from autotune.errors import ScheduleError
@@ -45,6 +46,7 @@ from autotune.ir import (
 from autotune.ir.analysis_ranges import relaxed
 from autotune.ir.simplify import Simplifier
 from autotune.te import math as te_math
+from autotune.te.base_two import LOG2_E, in_base_two
 from autotune.te.dag import post_order
 from autotune.te.declare import compute
 from autotune.te.intrinsics import larger, least, min_value, needed, select
@@ -69,7 +71,8 @@ class RowParts:
     Attributes:
         scores: of parts.
         highest, totals: the maximum and the sum of powers of each part of a row.
-        powers: the weights, not divided by their sums.
+        exact: the weights, not divided by their sums, in float32.
+        powers: these in the type of the weights.
         products: those of each part.
         joined: maximum, sum and product of whole rows.
         result: the quotient, in place of the product.
@@ -78,6 +81,7 @@ class RowParts:
     scores: ComputeOp
     highest: ComputeOp
     totals: ComputeOp
+    exact: ComputeOp
     powers: ComputeOp
     products: ComputeOp
     joined: ComputeOp
@@ -136,13 +140,13 @@ def row_parts(found: WeightedRows, length: int) -> RowParts:
     split = _SplitRows(found, length)
     scores = split.scores()
     highest = split.highest(scores)
-    powers = split.powers(scores, highest)
-    totals = split.totals(powers)
+    exact = split.exact(scores, highest)
+    powers, totals = split.powers(exact), split.totals(exact)
     products = split.products(powers)
     run = split.columns_together
     most, total, *sums = split.joined(highest, totals, products, run)
     result = split.quotient(total, sums, run)
-    made = (scores, highest, totals, powers, products, most, result)
+    made = (scores, highest, totals, exact, powers, products, most, result)
     return RowParts(*map(_op_of, made))
 
 
@@ -157,6 +161,11 @@ class _SplitRows:
 
     found: WeightedRows
     length: int
+
+    @cached_property
+    def scaled(self) -> Expr | None:
+        """What is raised, times log2(e); None where it is multiplied after the subtraction."""
+        return in_base_two(self.found.value)
 
     @property
     def name(self) -> str:
@@ -204,24 +213,32 @@ class _SplitRows:
             f"{self.name}.highest",
         )
 
-    def powers(self, scores: Tensor, highest: Tensor) -> Tensor:
+    def exact(self, scores: Tensor, highest: Tensor) -> Tensor:
         """Return the weights before they are divided by their sums."""
 
         def power(p: Expr, *at: Expr) -> Expr:
             *row, step = at
             # Of a part that is masked everywhere the maximum is minus infinity, its powers zero.
             most = larger(highest(p, *row), min_value(FLOAT))
-            value = _exp(self._value(scores, p, row, step) - most)
-            return cast(value, self.found.dtype)
+            return self._power(self._value(scores, p, row, step) - most)
 
-        return _computed((*self.extents, self.length), power, f"{self.name}.powers")
+        return _computed((*self.extents, self.length), power, f"{self.name}.exact")
 
-    def totals(self, powers: Tensor) -> Tensor:
+    def powers(self, exact: Tensor) -> Tensor:
+        """Return weights as the product reads them."""
+        if exact.dtype == self.found.dtype:
+            return exact
+        shape = (*self.extents, self.length)
+        return _computed(
+            shape, lambda *at: cast(exact(*at), self.found.dtype), f"{self.name}.powers"
+        )
+
+    def totals(self, exact: Tensor) -> Tensor:
         """Return the sum of powers of each part."""
         t = self._steps()
         return _computed(
             self.extents,
-            lambda p, *row: sum_of(cast(powers(p, *row, t.var), FLOAT), axis=t),
+            lambda p, *row: sum_of(exact(p, *row, t.var), axis=t),
             f"{self.name}.totals",
         )
 
@@ -259,7 +276,8 @@ class _SplitRows:
             row = [at[place] for place in self.row_places]
             neighbours = [products(p.var, *at[:-1], at[-1] * run + i) for i in range(run)]
             several = (highest(p.var, *row), totals(p.var, *row), *neighbours)
-            return _joined(several, axis=p, where=where and needed(where(p.var, row)))
+            joined = _JOINED if self.scaled is None else _JOINED_IN_BASE_TWO
+            return joined(several, axis=p, where=where and needed(where(p.var, row)))
 
         *outer, columns = [axis.extent for axis in self.found.op.axis]
         joined: Sequence[Tensor] = compute((*outer, columns // run), join, f"{self.name}.joined")
@@ -307,7 +325,11 @@ class _SplitRows:
         read = ReadInstead(self.found.scores, scores, (part, *row, step))
         pairs = zip(self.found.axes, (*row, self._along(part, step)), strict=True)
         places: dict[Var, Expr] = {axis.var: each for axis, each in pairs}
-        return substitute(read.rewrite(self.found.value), places)
+        value = self.found.value if self.scaled is None else self.scaled
+        return substitute(read.rewrite(value), places)
+
+    def _power(self, x: Expr) -> Expr:
+        return _exp(x) if self.scaled is None else te_math.exp2_flushed(x)
 
 
 def _computed(extents: Sequence[object], value: Callable[..., object], name: str) -> Tensor:
@@ -323,13 +345,24 @@ def _op_of(tensor: Tensor) -> ComputeOp:
 
 def _exp(x: Expr) -> Expr:
     """Return a power of e, as one of 2, which GPUs have an instruction for."""
-    return te_math.exp2(x * log2(e))
+    return te_math.exp2_flushed(x * LOG2_E)
 
 
 def _join(a: Sequence[Expr], b: Sequence[Expr]) -> tuple[Expr, ...]:
     """Return what two parts of a row have together: maximum, sum of powers, products."""
+    return _join_by(_exp, a, b)
+
+
+def _join_in_base_two(a: Sequence[Expr], b: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Do as `_join` with maxima that are times log2(e)."""
+    return _join_by(te_math.exp2_flushed, a, b)
+
+
+def _join_by(
+    power: Callable[[Expr], Expr], a: Sequence[Expr], b: Sequence[Expr]
+) -> tuple[Expr, ...]:
     most = larger(a[0], b[0], min_value(FLOAT))
-    first, second = _exp(a[0] - most), _exp(b[0] - most)
+    first, second = power(a[0] - most), power(b[0] - most)
     rest = zip(a[1:], b[1:], strict=True)
     return most, *(one * first + other * second for one, other in rest)
 
@@ -339,7 +372,8 @@ def _nothing(most: str, *others: str) -> tuple[Expr, ...]:
     return least(most), *(const(0, each) for each in others)
 
 
-_joined = comm_reducer(_join, _nothing, "online")
+_JOINED = comm_reducer(_join, _nothing, "online")
+_JOINED_IN_BASE_TWO = comm_reducer(_join_in_base_two, _nothing, "online")
 
 
 def _again(op: ComputeOp, at: Sequence[Expr]) -> Expr:

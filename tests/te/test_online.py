@@ -158,11 +158,11 @@ GOLDEN = [
     "k = PLACEHOLDER float32[12, 3]",
     "scores.part(part, i1, i2) = sum(q[i1, d] * k[part * 4 + i2, d], axis=[d])",
     "C.highest(p, i1) = max(scores.part[p, i1, i1_1] * 0.5f + 1.0f, axis=[i1_1])",
-    "C.powers(p, i1, i2) = exp2((scores.part[p, i1, i2] * 0.5f + 1.0f - max(C.highest[p, i1], "
-    "-3.4028234663852886e+38f)) * 1.4426950408889634f)",
-    "C.totals(p, i1) = sum(C.powers[p, i1, i1_1], axis=[i1_1])",
+    "C.exact(p, i1, i2) = exp2_flushed((scores.part[p, i1, i2] * 0.5f + 1.0f - max("
+    "C.highest[p, i1], -3.4028234663852886e+38f)) * 1.4426950408889634f)",
+    "C.totals(p, i1) = sum(C.exact[p, i1, i1_1], axis=[i1_1])",
     "v = PLACEHOLDER float32[12, 3]",
-    "C.part(part, i1, i2) = sum(C.powers[part, i1, i1_1] * v[part * 4 + i1_1, i2], axis=[i1_1])",
+    "C.part(part, i1, i2) = sum(C.exact[part, i1, i1_1] * v[part * 4 + i1_1, i2], axis=[i1_1])",
     *(
         f"C.joined.v{n}(i0, i1) = custom(C.highest[part, i0], C.totals[part, i0], "
         f"C.part[part, i0, i1], axis=[part])[{n}]"

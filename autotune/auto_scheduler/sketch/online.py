@@ -134,7 +134,7 @@ def _in_parts(context: SketchContext, new: State, parts: RowParts) -> Derived:
     for op in _operands(parts.products):
         if op is not parts.powers:
             _copy(new, op, parts.products, parts.joined, inner)
-    for op in (parts.powers, parts.totals, parts.highest):
+    for op in (parts.powers, parts.totals, parts.exact, parts.highest):
         _in_rows(new, op, parts.joined, tile)
     scores = _scores(new, parts, tile)
     queries, keys = _operands(parts.scores)
