@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from autotune.ir.analysis_affine import AtomKind
-from autotune.ir.expr import Sub, Var, const
+from autotune.ir.affine_form import Atom, AtomKind
+from autotune.ir.expr import Expr, FloorDiv, FloorMod, Sub, Var, const
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import For, LetStmt, Stmt
 from autotune.ir.structure import walk
@@ -14,28 +14,46 @@ _TAG = "blockIdx.x"
 
 
 def begin_with_long_blocks(stmt: Stmt, draft: Draft) -> Stmt:
-    """Numbers blocks backwards where the last ones have the longest loops.
+    """Numbers blocks so that those with the longest loops come first.
 
     for blockIdx.x in 32:        ->  for blockIdx.x in 32:
-      for part in block % 8 + 1:       let block_x = 31 - blockIdx.x
+      for part in block % 8 + 1:       let block_x = blockIdx.x % 4 * 8 + (7 - blockIdx.x / 4)
                                          for part in block_x % 8 + 1:
     """
     count = draft.grid.get(_TAG)
     if not draft.gpu or not isinstance(count, int):
         return stmt
     loops = [node for node in walk(stmt) if isinstance(node, For) and node.iterations is None]
-    if not any(_grows(draft.simplifier, loop) for loop in loops):
+    growing = [atom for loop in loops if (atom := _growing(draft.simplifier, loop)) is not None]
+    if not growing:
         return stmt
-    number = Var("block_x", "int32")
     block = next(node for node in walk(stmt) if isinstance(node, Var) and node.name == _TAG)
-    last = Sub(const(count - 1), block)
-    return LetStmt(number, last, substitute(stmt, {block: number}))
+    number = Var("block_x", "int32")
+    place = _in_turn(block, count, _period(growing[0], block, count))
+    return LetStmt(number, place, substitute(stmt, {block: number}))
 
 
-def _grows(simplifier: Simplifier, loop: For) -> bool:
-    """Return whether later blocks have more iterations of a loop, within some of them or all."""
+def _growing(simplifier: Simplifier, loop: For) -> Atom | None:
+    """Return what a loop has more iterations with, of later blocks, within some of them or all."""
     for atom, k in simplifier.form_of(loop.extent).terms.items():
         named = {var.name for var in atom.vars}
         if named == {_TAG} and atom.kind is not AtomKind.OPAQUE and k > 0:
-            return True
-    return False
+            return atom
+    return None
+
+
+def _period(atom: Atom, block: Var, count: int) -> int:
+    """Return after how many blocks loops are short again."""
+    form = atom.form if atom.kind is AtomKind.MOD else None
+    plain = form is not None and form.const == 0 and [*form.terms.values()] == [1]
+    of_block = form is not None and plain and next(iter(form.terms)).expr is block
+    return atom.divisor if of_block and count % atom.divisor == 0 else count
+
+
+def _in_turn(block: Var, count: int, period: int) -> Expr:
+    """Return the number of a block: the last one of each period first, then those before."""
+    periods = count // period
+    if periods == 1:
+        return Sub(const(count - 1), block)
+    last = Sub(const(period - 1), FloorDiv(block, const(periods)))
+    return FloorMod(block, const(periods)) * period + last
