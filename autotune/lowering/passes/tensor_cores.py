@@ -14,12 +14,13 @@ which the first says which rows a thread has and the second which columns, compu
 so. An instruction does the same for a tile of 16 x 8, and needs of each thread other elements of A
 and B than its own (PTX ISA, "Matrix fragments for mma.m16n8k16" and "... m16n8k8"). Which rows and
 columns of C those of the instruction's tile stand for is free: they are chosen so that each thread
-gets the sums of its own part, two rows and two neighbouring columns an instruction. So is which
-steps are which: those of one thread are neighbours.
+gets the sums of its own part, two rows and two columns an instruction. So is which steps are
+which: those of one thread are neighbours.
 
-Where neighbours in memory are columns of B, a thread reads all of its columns at once, and passes
-on those that instructions need. Where they are steps, it reads only these, one by one, and `_Runs`
-puts columns where the threads of a warp read from different banks.
+Where neighbours in memory are columns of B, the two of a thread are half of its columns apart: so
+what it reads for all instructions, a half of its columns of each step, are neighbours, which it
+reads at once. Where they are steps it reads these one by one, and `_Runs` puts columns where the
+threads of a warp read from different banks.
 """
 
 from __future__ import annotations
@@ -52,8 +53,6 @@ INSTRUCTIONS = {
     "bfloat16": "mma_m16n8k16_bf16",
     "float32": "mma_m16n8k8_tf32",
 }
-# Those to which a thread passes elements of B of one column, not of two.
-OF_COLUMN = {dtype: f"{name}_column" for dtype, name in INSTRUCTIONS.items()}
 # Elements by which runs of columns begin apart, and bytes after which banks of memory repeat.
 RUN_GAP, _BANKS_BYTES = 16, 128
 # Bytes that are copied at once.
@@ -152,19 +151,15 @@ class _Multiplier(StmtRewriter):
 
     def _multiplied(self, block: _Block, y: Var, x: Var) -> Stmt:
         """Return the instructions of a block, after the loads of what it takes of the right."""
-        columns = constant_iterations(block.column, TENSOR_CORE)
+        half = constant_iterations(block.column, TENSOR_CORE) // 2
         dtype = block.right.buffer.dtype
         starts = range(0, depth_of(dtype), _APART)
         steps = [k + each for k in starts for each in (0, 1)]
-        odd = self.simplifier.floormod(self.simplifier.var(y), 2)
         singly = self._lies_along_steps(block)
         if singly:
             self._lay_out_in_runs(block, x)
-        # Elements of B, of a step, that a thread passes to an instruction.
-        passed = 1 if singly else 2
-        size = len(steps) * columns * passed // 2
+        size = len(steps) * half
         fragment = Buffer(f"{block.right.buffer.name}.fragment", (size,), dtype, "local")
-        name = OF_COLUMN[dtype] if singly else INSTRUCTIONS[dtype]
         calls = []
         for pair in zip(block.rows[::2], block.rows[1::2], strict=True):
             left = [
@@ -173,23 +168,19 @@ class _Multiplier(StmtRewriter):
                 for row in pair
                 for each in (0, 1)
             ]
-            for j in range(0, columns, 2):
+            for j in range(half):
                 totals = [
                     self._load(
                         Load(row.total.buffer, row.total.indices),
-                        {**row.place, block.column.var: constant(j + each)},
+                        {**row.place, block.column.var: constant(column)},
                     )
                     for row in pair
-                    for each in (0, 1)
+                    for column in ((2 * j, 2 * j + 1) if singly else (j, j + half))
                 ]
-                right = [
-                    Load(fragment, (IntImm((step * columns + j) * passed // 2 + each),))
-                    for step in range(len(steps))
-                    for each in range(passed)
-                ]
-                which = () if singly else (self.simplifier.expr(odd),)
-                arguments = (*totals, *left, *right, *which)
-                calls.append(Evaluate(Call(name, arguments, "float32")))
+                right = [Load(fragment, (IntImm(step * half + j),)) for step in range(len(steps))]
+                calls.append(
+                    Evaluate(Call(INSTRUCTIONS[dtype], (*totals, *left, *right), "float32"))
+                )
         fetched = self._fetched_singly if singly else self._fetched
         loads = [fetched(block, fragment, i, k, y, x) for i, k in enumerate(steps)]
         return Allocate(fragment, seq(*loads, *calls))
@@ -197,17 +188,20 @@ class _Multiplier(StmtRewriter):
     def _fetched(
         self, block: _Block, fragment: Buffer, place: int, k: int, y: Var, x: Var
     ) -> Stmt:
-        """Return the loads of one step of all columns that the thread passes on, by vectors.
-
-        It passes on one column of each pair; both are read, since neighbours are read at once.
-        """
+        """Return the loads of one step of half of the columns of a thread, by vectors."""
         simplifier, loop = self.simplifier, block.column
-        lane = simplifier.floordiv(simplifier.var(y), 2)
-        value = self._load(block.right, {x: lane, block.k: self._step(x, k)})
-        columns = constant_iterations(loop, TENSOR_CORE)
-        to = simplifier.combine([(simplifier.var(loop.var), 1), (constant(place * columns), 1)])
-        store = Store(fragment, (simplifier.expr(to),), value)
-        return For(loop.var, loop.extent, ForKind.VECTORIZED, store)
+        half = constant_iterations(loop, TENSOR_CORE) // 2
+        row, own = simplifier.var(y), Var(loop.var.name, loop.var.dtype, loop.var.axis)
+        column = simplifier.bind(own, 0, half - 1)
+        odd = simplifier.floormod(row, 2)
+        at = {
+            x: simplifier.floordiv(row, 2),
+            block.k: self._step(x, k),
+            loop.var: simplifier.combine([(column, 1), (odd, half)]),
+        }
+        to = simplifier.combine([(column, 1), (constant(place * half), 1)])
+        store = Store(fragment, (simplifier.expr(to),), self._load(block.right, at))
+        return For(own, half, ForKind.VECTORIZED, store)
 
     def _fetched_singly(
         self, block: _Block, fragment: Buffer, place: int, k: int, y: Var, x: Var

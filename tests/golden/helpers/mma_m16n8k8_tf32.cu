@@ -11,11 +11,11 @@ static __device__ __forceinline__ unsigned mma_m16n8k8_tf32_rounded(float value)
 
 static __device__ __forceinline__ void mma_m16n8k8_tf32(
     float& c0, float& c1, float& c2, float& c3, float a0, float a1, float a2, float a3,
-    float b0, float b1, float b2, float b3, int odd) {
+    float b0, float b1) {
   const unsigned left0 = mma_m16n8k8_tf32_rounded(a0), left1 = mma_m16n8k8_tf32_rounded(a2);
   const unsigned left2 = mma_m16n8k8_tf32_rounded(a1), left3 = mma_m16n8k8_tf32_rounded(a3);
-  const unsigned right0 = mma_m16n8k8_tf32_rounded(odd ? b1 : b0);
-  const unsigned right1 = mma_m16n8k8_tf32_rounded(odd ? b3 : b2);
+  const unsigned right0 = mma_m16n8k8_tf32_rounded(b0);
+  const unsigned right1 = mma_m16n8k8_tf32_rounded(b1);
 #ifdef AUTOTUNE_EMULATE
   const unsigned left[2][2] = {{left0, left2}, {left1, left3}};
   const unsigned right[2] = {right0, right1};

@@ -15,7 +15,7 @@ matmul_tensor_core_over_zeros_cuda_kernel0(
   const int ty = threadIdx.y;
   const int tz = threadIdx.z;
   float C[32];
-  __half B_shared_fragment[32];
+  __half B_shared_fragment[16];
   #pragma unroll
   for (int j_init = 0; j_init < 8; ++j_init) {
     C[j_init] = 0.0f;
@@ -38,61 +38,45 @@ matmul_tensor_core_over_zeros_cuda_kernel0(
     *(uint4*)(B_shared + tz * 256 + ty * 32 + tx * 8) = (k_outer * 16 + tz * 8 + ty < 90) ? *(const uint4*)(B + k_outer * 1024 + tz * 512 + ty * 64 + bx * 32 + tx * 8) : make_uint4(0, 0, 0, 0);
     __syncthreads();
     {
-      __align__(16) __half B_shared_lanes[8];
-      *(uint4*)B_shared_lanes = *(const uint4*)(B_shared + tx * 64 + (ty >> 1) * 8);
+      __align__(8) __half B_shared_lanes[4];
+      *(uint2*)B_shared_lanes = *(const uint2*)(B_shared + tx * 64 + ty * 4);
       B_shared_fragment[0] = B_shared_lanes[0];
       B_shared_fragment[1] = B_shared_lanes[1];
       B_shared_fragment[2] = B_shared_lanes[2];
       B_shared_fragment[3] = B_shared_lanes[3];
-      B_shared_fragment[4] = B_shared_lanes[4];
-      B_shared_fragment[5] = B_shared_lanes[5];
-      B_shared_fragment[6] = B_shared_lanes[6];
-      B_shared_fragment[7] = B_shared_lanes[7];
     }
     {
-      __align__(16) __half B_shared_lanes[8];
-      *(uint4*)B_shared_lanes = *(const uint4*)(B_shared + tx * 64 + (ty >> 1) * 8 + 32);
+      __align__(8) __half B_shared_lanes[4];
+      *(uint2*)B_shared_lanes = *(const uint2*)(B_shared + tx * 64 + ty * 4 + 32);
+      B_shared_fragment[4] = B_shared_lanes[0];
+      B_shared_fragment[5] = B_shared_lanes[1];
+      B_shared_fragment[6] = B_shared_lanes[2];
+      B_shared_fragment[7] = B_shared_lanes[3];
+    }
+    {
+      __align__(8) __half B_shared_lanes[4];
+      *(uint2*)B_shared_lanes = *(const uint2*)(B_shared + tx * 64 + ty * 4 + 256);
       B_shared_fragment[8] = B_shared_lanes[0];
       B_shared_fragment[9] = B_shared_lanes[1];
       B_shared_fragment[10] = B_shared_lanes[2];
       B_shared_fragment[11] = B_shared_lanes[3];
-      B_shared_fragment[12] = B_shared_lanes[4];
-      B_shared_fragment[13] = B_shared_lanes[5];
-      B_shared_fragment[14] = B_shared_lanes[6];
-      B_shared_fragment[15] = B_shared_lanes[7];
     }
     {
-      __align__(16) __half B_shared_lanes[8];
-      *(uint4*)B_shared_lanes = *(const uint4*)(B_shared + tx * 64 + (ty >> 1) * 8 + 256);
-      B_shared_fragment[16] = B_shared_lanes[0];
-      B_shared_fragment[17] = B_shared_lanes[1];
-      B_shared_fragment[18] = B_shared_lanes[2];
-      B_shared_fragment[19] = B_shared_lanes[3];
-      B_shared_fragment[20] = B_shared_lanes[4];
-      B_shared_fragment[21] = B_shared_lanes[5];
-      B_shared_fragment[22] = B_shared_lanes[6];
-      B_shared_fragment[23] = B_shared_lanes[7];
+      __align__(8) __half B_shared_lanes[4];
+      *(uint2*)B_shared_lanes = *(const uint2*)(B_shared + tx * 64 + ty * 4 + 288);
+      B_shared_fragment[12] = B_shared_lanes[0];
+      B_shared_fragment[13] = B_shared_lanes[1];
+      B_shared_fragment[14] = B_shared_lanes[2];
+      B_shared_fragment[15] = B_shared_lanes[3];
     }
-    {
-      __align__(16) __half B_shared_lanes[8];
-      *(uint4*)B_shared_lanes = *(const uint4*)(B_shared + tx * 64 + (ty >> 1) * 8 + 288);
-      B_shared_fragment[24] = B_shared_lanes[0];
-      B_shared_fragment[25] = B_shared_lanes[1];
-      B_shared_fragment[26] = B_shared_lanes[2];
-      B_shared_fragment[27] = B_shared_lanes[3];
-      B_shared_fragment[28] = B_shared_lanes[4];
-      B_shared_fragment[29] = B_shared_lanes[5];
-      B_shared_fragment[30] = B_shared_lanes[6];
-      B_shared_fragment[31] = B_shared_lanes[7];
-    }
-    mma_m16n8k16_f16(C[0], C[1], C[8], C[9], A_shared[tz * 512 + ty * 16 + tx * 2], A_shared[tz * 512 + ty * 16 + tx * 2 + 1], A_shared[tz * 512 + ty * 16 + tx * 2 + 128], A_shared[tz * 512 + ty * 16 + tx * 2 + 129], A_shared[tz * 512 + ty * 16 + tx * 2 + 8], A_shared[tz * 512 + ty * 16 + tx * 2 + 9], A_shared[tz * 512 + ty * 16 + tx * 2 + 136], A_shared[tz * 512 + ty * 16 + tx * 2 + 137], B_shared_fragment[0], B_shared_fragment[1], B_shared_fragment[8], B_shared_fragment[9], B_shared_fragment[16], B_shared_fragment[17], B_shared_fragment[24], B_shared_fragment[25], ty & 1);
-    mma_m16n8k16_f16(C[2], C[3], C[10], C[11], A_shared[tz * 512 + ty * 16 + tx * 2], A_shared[tz * 512 + ty * 16 + tx * 2 + 1], A_shared[tz * 512 + ty * 16 + tx * 2 + 128], A_shared[tz * 512 + ty * 16 + tx * 2 + 129], A_shared[tz * 512 + ty * 16 + tx * 2 + 8], A_shared[tz * 512 + ty * 16 + tx * 2 + 9], A_shared[tz * 512 + ty * 16 + tx * 2 + 136], A_shared[tz * 512 + ty * 16 + tx * 2 + 137], B_shared_fragment[2], B_shared_fragment[3], B_shared_fragment[10], B_shared_fragment[11], B_shared_fragment[18], B_shared_fragment[19], B_shared_fragment[26], B_shared_fragment[27], ty & 1);
-    mma_m16n8k16_f16(C[4], C[5], C[12], C[13], A_shared[tz * 512 + ty * 16 + tx * 2], A_shared[tz * 512 + ty * 16 + tx * 2 + 1], A_shared[tz * 512 + ty * 16 + tx * 2 + 128], A_shared[tz * 512 + ty * 16 + tx * 2 + 129], A_shared[tz * 512 + ty * 16 + tx * 2 + 8], A_shared[tz * 512 + ty * 16 + tx * 2 + 9], A_shared[tz * 512 + ty * 16 + tx * 2 + 136], A_shared[tz * 512 + ty * 16 + tx * 2 + 137], B_shared_fragment[4], B_shared_fragment[5], B_shared_fragment[12], B_shared_fragment[13], B_shared_fragment[20], B_shared_fragment[21], B_shared_fragment[28], B_shared_fragment[29], ty & 1);
-    mma_m16n8k16_f16(C[6], C[7], C[14], C[15], A_shared[tz * 512 + ty * 16 + tx * 2], A_shared[tz * 512 + ty * 16 + tx * 2 + 1], A_shared[tz * 512 + ty * 16 + tx * 2 + 128], A_shared[tz * 512 + ty * 16 + tx * 2 + 129], A_shared[tz * 512 + ty * 16 + tx * 2 + 8], A_shared[tz * 512 + ty * 16 + tx * 2 + 9], A_shared[tz * 512 + ty * 16 + tx * 2 + 136], A_shared[tz * 512 + ty * 16 + tx * 2 + 137], B_shared_fragment[6], B_shared_fragment[7], B_shared_fragment[14], B_shared_fragment[15], B_shared_fragment[22], B_shared_fragment[23], B_shared_fragment[30], B_shared_fragment[31], ty & 1);
-    mma_m16n8k16_f16(C[16], C[17], C[24], C[25], A_shared[tz * 512 + ty * 16 + tx * 2 + 256], A_shared[tz * 512 + ty * 16 + tx * 2 + 257], A_shared[tz * 512 + ty * 16 + tx * 2 + 384], A_shared[tz * 512 + ty * 16 + tx * 2 + 385], A_shared[tz * 512 + ty * 16 + tx * 2 + 264], A_shared[tz * 512 + ty * 16 + tx * 2 + 265], A_shared[tz * 512 + ty * 16 + tx * 2 + 392], A_shared[tz * 512 + ty * 16 + tx * 2 + 393], B_shared_fragment[0], B_shared_fragment[1], B_shared_fragment[8], B_shared_fragment[9], B_shared_fragment[16], B_shared_fragment[17], B_shared_fragment[24], B_shared_fragment[25], ty & 1);
-    mma_m16n8k16_f16(C[18], C[19], C[26], C[27], A_shared[tz * 512 + ty * 16 + tx * 2 + 256], A_shared[tz * 512 + ty * 16 + tx * 2 + 257], A_shared[tz * 512 + ty * 16 + tx * 2 + 384], A_shared[tz * 512 + ty * 16 + tx * 2 + 385], A_shared[tz * 512 + ty * 16 + tx * 2 + 264], A_shared[tz * 512 + ty * 16 + tx * 2 + 265], A_shared[tz * 512 + ty * 16 + tx * 2 + 392], A_shared[tz * 512 + ty * 16 + tx * 2 + 393], B_shared_fragment[2], B_shared_fragment[3], B_shared_fragment[10], B_shared_fragment[11], B_shared_fragment[18], B_shared_fragment[19], B_shared_fragment[26], B_shared_fragment[27], ty & 1);
-    mma_m16n8k16_f16(C[20], C[21], C[28], C[29], A_shared[tz * 512 + ty * 16 + tx * 2 + 256], A_shared[tz * 512 + ty * 16 + tx * 2 + 257], A_shared[tz * 512 + ty * 16 + tx * 2 + 384], A_shared[tz * 512 + ty * 16 + tx * 2 + 385], A_shared[tz * 512 + ty * 16 + tx * 2 + 264], A_shared[tz * 512 + ty * 16 + tx * 2 + 265], A_shared[tz * 512 + ty * 16 + tx * 2 + 392], A_shared[tz * 512 + ty * 16 + tx * 2 + 393], B_shared_fragment[4], B_shared_fragment[5], B_shared_fragment[12], B_shared_fragment[13], B_shared_fragment[20], B_shared_fragment[21], B_shared_fragment[28], B_shared_fragment[29], ty & 1);
-    mma_m16n8k16_f16(C[22], C[23], C[30], C[31], A_shared[tz * 512 + ty * 16 + tx * 2 + 256], A_shared[tz * 512 + ty * 16 + tx * 2 + 257], A_shared[tz * 512 + ty * 16 + tx * 2 + 384], A_shared[tz * 512 + ty * 16 + tx * 2 + 385], A_shared[tz * 512 + ty * 16 + tx * 2 + 264], A_shared[tz * 512 + ty * 16 + tx * 2 + 265], A_shared[tz * 512 + ty * 16 + tx * 2 + 392], A_shared[tz * 512 + ty * 16 + tx * 2 + 393], B_shared_fragment[6], B_shared_fragment[7], B_shared_fragment[14], B_shared_fragment[15], B_shared_fragment[22], B_shared_fragment[23], B_shared_fragment[30], B_shared_fragment[31], ty & 1);
+    mma_m16n8k16_f16(C[0], C[4], C[8], C[12], A_shared[tz * 512 + ty * 16 + tx * 2], A_shared[tz * 512 + ty * 16 + tx * 2 + 1], A_shared[tz * 512 + ty * 16 + tx * 2 + 128], A_shared[tz * 512 + ty * 16 + tx * 2 + 129], A_shared[tz * 512 + ty * 16 + tx * 2 + 8], A_shared[tz * 512 + ty * 16 + tx * 2 + 9], A_shared[tz * 512 + ty * 16 + tx * 2 + 136], A_shared[tz * 512 + ty * 16 + tx * 2 + 137], B_shared_fragment[0], B_shared_fragment[4], B_shared_fragment[8], B_shared_fragment[12]);
+    mma_m16n8k16_f16(C[1], C[5], C[9], C[13], A_shared[tz * 512 + ty * 16 + tx * 2], A_shared[tz * 512 + ty * 16 + tx * 2 + 1], A_shared[tz * 512 + ty * 16 + tx * 2 + 128], A_shared[tz * 512 + ty * 16 + tx * 2 + 129], A_shared[tz * 512 + ty * 16 + tx * 2 + 8], A_shared[tz * 512 + ty * 16 + tx * 2 + 9], A_shared[tz * 512 + ty * 16 + tx * 2 + 136], A_shared[tz * 512 + ty * 16 + tx * 2 + 137], B_shared_fragment[1], B_shared_fragment[5], B_shared_fragment[9], B_shared_fragment[13]);
+    mma_m16n8k16_f16(C[2], C[6], C[10], C[14], A_shared[tz * 512 + ty * 16 + tx * 2], A_shared[tz * 512 + ty * 16 + tx * 2 + 1], A_shared[tz * 512 + ty * 16 + tx * 2 + 128], A_shared[tz * 512 + ty * 16 + tx * 2 + 129], A_shared[tz * 512 + ty * 16 + tx * 2 + 8], A_shared[tz * 512 + ty * 16 + tx * 2 + 9], A_shared[tz * 512 + ty * 16 + tx * 2 + 136], A_shared[tz * 512 + ty * 16 + tx * 2 + 137], B_shared_fragment[2], B_shared_fragment[6], B_shared_fragment[10], B_shared_fragment[14]);
+    mma_m16n8k16_f16(C[3], C[7], C[11], C[15], A_shared[tz * 512 + ty * 16 + tx * 2], A_shared[tz * 512 + ty * 16 + tx * 2 + 1], A_shared[tz * 512 + ty * 16 + tx * 2 + 128], A_shared[tz * 512 + ty * 16 + tx * 2 + 129], A_shared[tz * 512 + ty * 16 + tx * 2 + 8], A_shared[tz * 512 + ty * 16 + tx * 2 + 9], A_shared[tz * 512 + ty * 16 + tx * 2 + 136], A_shared[tz * 512 + ty * 16 + tx * 2 + 137], B_shared_fragment[3], B_shared_fragment[7], B_shared_fragment[11], B_shared_fragment[15]);
+    mma_m16n8k16_f16(C[16], C[20], C[24], C[28], A_shared[tz * 512 + ty * 16 + tx * 2 + 256], A_shared[tz * 512 + ty * 16 + tx * 2 + 257], A_shared[tz * 512 + ty * 16 + tx * 2 + 384], A_shared[tz * 512 + ty * 16 + tx * 2 + 385], A_shared[tz * 512 + ty * 16 + tx * 2 + 264], A_shared[tz * 512 + ty * 16 + tx * 2 + 265], A_shared[tz * 512 + ty * 16 + tx * 2 + 392], A_shared[tz * 512 + ty * 16 + tx * 2 + 393], B_shared_fragment[0], B_shared_fragment[4], B_shared_fragment[8], B_shared_fragment[12]);
+    mma_m16n8k16_f16(C[17], C[21], C[25], C[29], A_shared[tz * 512 + ty * 16 + tx * 2 + 256], A_shared[tz * 512 + ty * 16 + tx * 2 + 257], A_shared[tz * 512 + ty * 16 + tx * 2 + 384], A_shared[tz * 512 + ty * 16 + tx * 2 + 385], A_shared[tz * 512 + ty * 16 + tx * 2 + 264], A_shared[tz * 512 + ty * 16 + tx * 2 + 265], A_shared[tz * 512 + ty * 16 + tx * 2 + 392], A_shared[tz * 512 + ty * 16 + tx * 2 + 393], B_shared_fragment[1], B_shared_fragment[5], B_shared_fragment[9], B_shared_fragment[13]);
+    mma_m16n8k16_f16(C[18], C[22], C[26], C[30], A_shared[tz * 512 + ty * 16 + tx * 2 + 256], A_shared[tz * 512 + ty * 16 + tx * 2 + 257], A_shared[tz * 512 + ty * 16 + tx * 2 + 384], A_shared[tz * 512 + ty * 16 + tx * 2 + 385], A_shared[tz * 512 + ty * 16 + tx * 2 + 264], A_shared[tz * 512 + ty * 16 + tx * 2 + 265], A_shared[tz * 512 + ty * 16 + tx * 2 + 392], A_shared[tz * 512 + ty * 16 + tx * 2 + 393], B_shared_fragment[2], B_shared_fragment[6], B_shared_fragment[10], B_shared_fragment[14]);
+    mma_m16n8k16_f16(C[19], C[23], C[27], C[31], A_shared[tz * 512 + ty * 16 + tx * 2 + 256], A_shared[tz * 512 + ty * 16 + tx * 2 + 257], A_shared[tz * 512 + ty * 16 + tx * 2 + 384], A_shared[tz * 512 + ty * 16 + tx * 2 + 385], A_shared[tz * 512 + ty * 16 + tx * 2 + 264], A_shared[tz * 512 + ty * 16 + tx * 2 + 265], A_shared[tz * 512 + ty * 16 + tx * 2 + 392], A_shared[tz * 512 + ty * 16 + tx * 2 + 393], B_shared_fragment[3], B_shared_fragment[7], B_shared_fragment[11], B_shared_fragment[15]);
   }
   *(float4*)(D + tz * 2048 + ty * 64 + bx * 32 + tx * 8) = make_float4(C[0], C[1], C[2], C[3]);
   *(float4*)(D + tz * 2048 + ty * 64 + bx * 32 + tx * 8 + 4) = make_float4(C[4], C[5], C[6], C[7]);

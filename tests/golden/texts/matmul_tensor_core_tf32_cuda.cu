@@ -10,7 +10,7 @@ matmul_tensor_core_tf32_cuda_kernel0(const float* __restrict__ A, const float* _
   const int ty = threadIdx.y;
   const int tz = threadIdx.z;
   float C[32];
-  float B_shared_fragment[16];
+  float B_shared_fragment[8];
   #pragma unroll
   for (int j_init = 0; j_init < 8; ++j_init) {
     C[j_init] = 0.0f;
@@ -26,41 +26,27 @@ matmul_tensor_core_tf32_cuda_kernel0(const float* __restrict__ A, const float* _
     *(float4*)(B_shared + tz * 128 + ty * 16 + tx * 4) = *(const float4*)(B + k_outer * 512 + tz * 256 + (ty >> 1) * 64 + (bx & 1) * 32 + (ty & 1) * 16 + tx * 4);
     __syncthreads();
     {
-      const float4 B_shared_lanes = *(const float4*)(B_shared + tx * 64 + (ty >> 1) * 8);
+      const float4 B_shared_lanes = *(const float4*)(B_shared + tx * 64 + ty * 4);
       B_shared_fragment[0] = B_shared_lanes.x;
       B_shared_fragment[1] = B_shared_lanes.y;
       B_shared_fragment[2] = B_shared_lanes.z;
       B_shared_fragment[3] = B_shared_lanes.w;
     }
     {
-      const float4 B_shared_lanes = *(const float4*)(B_shared + tx * 64 + (ty >> 1) * 8 + 4);
+      const float4 B_shared_lanes = *(const float4*)(B_shared + tx * 64 + ty * 4 + 32);
       B_shared_fragment[4] = B_shared_lanes.x;
       B_shared_fragment[5] = B_shared_lanes.y;
       B_shared_fragment[6] = B_shared_lanes.z;
       B_shared_fragment[7] = B_shared_lanes.w;
     }
-    {
-      const float4 B_shared_lanes = *(const float4*)(B_shared + tx * 64 + (ty >> 1) * 8 + 32);
-      B_shared_fragment[8] = B_shared_lanes.x;
-      B_shared_fragment[9] = B_shared_lanes.y;
-      B_shared_fragment[10] = B_shared_lanes.z;
-      B_shared_fragment[11] = B_shared_lanes.w;
-    }
-    {
-      const float4 B_shared_lanes = *(const float4*)(B_shared + tx * 64 + (ty >> 1) * 8 + 36);
-      B_shared_fragment[12] = B_shared_lanes.x;
-      B_shared_fragment[13] = B_shared_lanes.y;
-      B_shared_fragment[14] = B_shared_lanes.z;
-      B_shared_fragment[15] = B_shared_lanes.w;
-    }
-    mma_m16n8k8_tf32(C[0], C[1], C[8], C[9], A_shared[tz * 256 + ty * 8 + tx * 2], A_shared[tz * 256 + ty * 8 + tx * 2 + 1], A_shared[tz * 256 + ty * 8 + tx * 2 + 64], A_shared[tz * 256 + ty * 8 + tx * 2 + 65], B_shared_fragment[0], B_shared_fragment[1], B_shared_fragment[8], B_shared_fragment[9], ty & 1);
-    mma_m16n8k8_tf32(C[2], C[3], C[10], C[11], A_shared[tz * 256 + ty * 8 + tx * 2], A_shared[tz * 256 + ty * 8 + tx * 2 + 1], A_shared[tz * 256 + ty * 8 + tx * 2 + 64], A_shared[tz * 256 + ty * 8 + tx * 2 + 65], B_shared_fragment[2], B_shared_fragment[3], B_shared_fragment[10], B_shared_fragment[11], ty & 1);
-    mma_m16n8k8_tf32(C[4], C[5], C[12], C[13], A_shared[tz * 256 + ty * 8 + tx * 2], A_shared[tz * 256 + ty * 8 + tx * 2 + 1], A_shared[tz * 256 + ty * 8 + tx * 2 + 64], A_shared[tz * 256 + ty * 8 + tx * 2 + 65], B_shared_fragment[4], B_shared_fragment[5], B_shared_fragment[12], B_shared_fragment[13], ty & 1);
-    mma_m16n8k8_tf32(C[6], C[7], C[14], C[15], A_shared[tz * 256 + ty * 8 + tx * 2], A_shared[tz * 256 + ty * 8 + tx * 2 + 1], A_shared[tz * 256 + ty * 8 + tx * 2 + 64], A_shared[tz * 256 + ty * 8 + tx * 2 + 65], B_shared_fragment[6], B_shared_fragment[7], B_shared_fragment[14], B_shared_fragment[15], ty & 1);
-    mma_m16n8k8_tf32(C[16], C[17], C[24], C[25], A_shared[tz * 256 + ty * 8 + tx * 2 + 128], A_shared[tz * 256 + ty * 8 + tx * 2 + 129], A_shared[tz * 256 + ty * 8 + tx * 2 + 192], A_shared[tz * 256 + ty * 8 + tx * 2 + 193], B_shared_fragment[0], B_shared_fragment[1], B_shared_fragment[8], B_shared_fragment[9], ty & 1);
-    mma_m16n8k8_tf32(C[18], C[19], C[26], C[27], A_shared[tz * 256 + ty * 8 + tx * 2 + 128], A_shared[tz * 256 + ty * 8 + tx * 2 + 129], A_shared[tz * 256 + ty * 8 + tx * 2 + 192], A_shared[tz * 256 + ty * 8 + tx * 2 + 193], B_shared_fragment[2], B_shared_fragment[3], B_shared_fragment[10], B_shared_fragment[11], ty & 1);
-    mma_m16n8k8_tf32(C[20], C[21], C[28], C[29], A_shared[tz * 256 + ty * 8 + tx * 2 + 128], A_shared[tz * 256 + ty * 8 + tx * 2 + 129], A_shared[tz * 256 + ty * 8 + tx * 2 + 192], A_shared[tz * 256 + ty * 8 + tx * 2 + 193], B_shared_fragment[4], B_shared_fragment[5], B_shared_fragment[12], B_shared_fragment[13], ty & 1);
-    mma_m16n8k8_tf32(C[22], C[23], C[30], C[31], A_shared[tz * 256 + ty * 8 + tx * 2 + 128], A_shared[tz * 256 + ty * 8 + tx * 2 + 129], A_shared[tz * 256 + ty * 8 + tx * 2 + 192], A_shared[tz * 256 + ty * 8 + tx * 2 + 193], B_shared_fragment[6], B_shared_fragment[7], B_shared_fragment[14], B_shared_fragment[15], ty & 1);
+    mma_m16n8k8_tf32(C[0], C[4], C[8], C[12], A_shared[tz * 256 + ty * 8 + tx * 2], A_shared[tz * 256 + ty * 8 + tx * 2 + 1], A_shared[tz * 256 + ty * 8 + tx * 2 + 64], A_shared[tz * 256 + ty * 8 + tx * 2 + 65], B_shared_fragment[0], B_shared_fragment[4]);
+    mma_m16n8k8_tf32(C[1], C[5], C[9], C[13], A_shared[tz * 256 + ty * 8 + tx * 2], A_shared[tz * 256 + ty * 8 + tx * 2 + 1], A_shared[tz * 256 + ty * 8 + tx * 2 + 64], A_shared[tz * 256 + ty * 8 + tx * 2 + 65], B_shared_fragment[1], B_shared_fragment[5]);
+    mma_m16n8k8_tf32(C[2], C[6], C[10], C[14], A_shared[tz * 256 + ty * 8 + tx * 2], A_shared[tz * 256 + ty * 8 + tx * 2 + 1], A_shared[tz * 256 + ty * 8 + tx * 2 + 64], A_shared[tz * 256 + ty * 8 + tx * 2 + 65], B_shared_fragment[2], B_shared_fragment[6]);
+    mma_m16n8k8_tf32(C[3], C[7], C[11], C[15], A_shared[tz * 256 + ty * 8 + tx * 2], A_shared[tz * 256 + ty * 8 + tx * 2 + 1], A_shared[tz * 256 + ty * 8 + tx * 2 + 64], A_shared[tz * 256 + ty * 8 + tx * 2 + 65], B_shared_fragment[3], B_shared_fragment[7]);
+    mma_m16n8k8_tf32(C[16], C[20], C[24], C[28], A_shared[tz * 256 + ty * 8 + tx * 2 + 128], A_shared[tz * 256 + ty * 8 + tx * 2 + 129], A_shared[tz * 256 + ty * 8 + tx * 2 + 192], A_shared[tz * 256 + ty * 8 + tx * 2 + 193], B_shared_fragment[0], B_shared_fragment[4]);
+    mma_m16n8k8_tf32(C[17], C[21], C[25], C[29], A_shared[tz * 256 + ty * 8 + tx * 2 + 128], A_shared[tz * 256 + ty * 8 + tx * 2 + 129], A_shared[tz * 256 + ty * 8 + tx * 2 + 192], A_shared[tz * 256 + ty * 8 + tx * 2 + 193], B_shared_fragment[1], B_shared_fragment[5]);
+    mma_m16n8k8_tf32(C[18], C[22], C[26], C[30], A_shared[tz * 256 + ty * 8 + tx * 2 + 128], A_shared[tz * 256 + ty * 8 + tx * 2 + 129], A_shared[tz * 256 + ty * 8 + tx * 2 + 192], A_shared[tz * 256 + ty * 8 + tx * 2 + 193], B_shared_fragment[2], B_shared_fragment[6]);
+    mma_m16n8k8_tf32(C[19], C[23], C[27], C[31], A_shared[tz * 256 + ty * 8 + tx * 2 + 128], A_shared[tz * 256 + ty * 8 + tx * 2 + 129], A_shared[tz * 256 + ty * 8 + tx * 2 + 192], A_shared[tz * 256 + ty * 8 + tx * 2 + 193], B_shared_fragment[3], B_shared_fragment[7]);
   }
   *(float4*)(D + (bx >> 1) * 4096 + tz * 2048 + ty * 64 + (bx & 1) * 32 + tx * 8) = make_float4(C[0], C[1], C[2], C[3]);
   *(float4*)(D + (bx >> 1) * 4096 + tz * 2048 + ty * 64 + (bx & 1) * 32 + tx * 8 + 4) = make_float4(C[4], C[5], C[6], C[7]);
