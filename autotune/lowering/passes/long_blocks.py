@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autotune.ir.affine_form import Atom, AtomKind
-from autotune.ir.expr import Expr, FloorDiv, FloorMod, Sub, Var, const
+from autotune.ir.expr import EQ, Expr, FloorDiv, FloorMod, IfThenElse, Min, Sub, Var, const
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import For, LetStmt, Stmt
 from autotune.ir.structure import walk
@@ -19,6 +19,9 @@ def begin_with_long_blocks(stmt: Stmt, draft: Draft) -> Stmt:
     for blockIdx.x in 32:        ->  for blockIdx.x in 32:
       for part in block % 8 + 1:       let block_x = blockIdx.x % 4 * 8 + (7 - blockIdx.x / 4)
                                          for part in block_x % 8 + 1:
+
+    Of more blocks than multiprocessors those of every second turn are in the reverse order, as a
+    multiprocessor has a short one with a long one then.
     """
     count = draft.grid.get(_TAG)
     if not draft.gpu or not isinstance(count, int):
@@ -28,9 +31,23 @@ def begin_with_long_blocks(stmt: Stmt, draft: Draft) -> Stmt:
     if not growing:
         return stmt
     block = next(node for node in walk(stmt) if isinstance(node, Var) and node.name == _TAG)
+    turn = draft.limits.sm_count if draft.limits is not None else 1
+    place = _back_and_forth(block, count, turn)
+    rank = block if place is block else Var("rank", "int32")
     number = Var("block_x", "int32")
-    place = _in_turn(block, count, _period(growing[0], block, count))
-    return LetStmt(number, place, substitute(stmt, {block: number}))
+    order = _in_order(rank, count, _period(growing[0], block, count))
+    stmt = LetStmt(number, order, substitute(stmt, {block: number}))
+    return stmt if rank is block else LetStmt(rank, place, stmt)
+
+
+def _back_and_forth(block: Var, count: int, turn: int) -> Expr:
+    """Return the place of a block in turns of so many, of which every second is reversed."""
+    if not 1 < turn < count:
+        return block
+    passed = FloorDiv(block, const(turn))
+    end = Min.fold(passed * turn + turn, const(count))
+    reverse = end + passed * turn - 1 - block
+    return IfThenElse(EQ(FloorMod(passed, const(2)), const(1)), reverse, block)
 
 
 def _growing(simplifier: Simplifier, loop: For) -> Atom | None:
@@ -50,7 +67,7 @@ def _period(atom: Atom, block: Var, count: int) -> int:
     return atom.divisor if of_block and count % atom.divisor == 0 else count
 
 
-def _in_turn(block: Var, count: int, period: int) -> Expr:
+def _in_order(block: Var, count: int, period: int) -> Expr:
     """Return the number of a block: the last one of each period first, then those before."""
     periods = count // period
     if periods == 1:
