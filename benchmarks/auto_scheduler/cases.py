@@ -289,6 +289,7 @@ CASES: dict[str, Case] = {
     "attention1024": attention(16, 1024, 64),
     "attention2048": attention(16, 2048, 64),
     "attention4096": attention(8, 4096, 64),
+    "attention2048_causal": attention(16, 2048, 64, causal=True),
     "conv64_half": half_convolution(64, 56, 64, 3),
     "conv128_half": half_convolution(128, 28, 128, 3, batch=16),
     "conv1x1_half": half_convolution(256, 56, 64, 1),

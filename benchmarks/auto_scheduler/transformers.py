@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from autotune import te, topi
@@ -51,7 +52,7 @@ def gated(m: int, n: int, depth: int) -> Case:
     return Case(lambda: of(compute, (m, depth), (depth, n), (depth, n), dtype="float16"), library)
 
 
-def attention(heads: int, length: int, depth: int) -> Case:
+def attention(heads: int, length: int, depth: int, causal: bool = False) -> Case:
     """Return the case of attention of float16: two products, with a softmax in float32 between."""
     scale = depth**-0.5
 
@@ -66,7 +67,12 @@ def attention(heads: int, length: int, depth: int) -> Case:
             return te.sum(wide(q[h, i, d]) * wide(k[h, j, d]), axis=d)
 
         scores = te.compute(square, score, "scores")
-        scaled = te.compute(square, lambda *i: scores(*i) * scale, "scaled")
+
+        def seen(h: Any, i: Any, j: Any) -> Any:
+            value = scores(h, i, j) * scale
+            return te.if_then_else(j <= i, value, te.const(-inf, "float32")) if causal else value
+
+        scaled = te.compute(square, seen, "scaled")
         share = topi.cast(topi.nn.softmax(scaled), "float16")
 
         def sum_of_values(h: Any, i: Any, c: Any) -> Any:
@@ -80,7 +86,9 @@ def attention(heads: int, length: int, depth: int) -> Case:
         set_up(torch)
         q, k, v = (each[None] for each in arrays[:3])
         fused = torch.nn.functional.scaled_dot_product_attention
-        yield "PyTorch, fused", lambda: fused(q, k, v)
+        yield "PyTorch, fused", lambda: fused(q, k, v, is_causal=causal)
+        if causal:
+            return
 
         def apart() -> Any:
             scores = torch.matmul(arrays[0], arrays[1].transpose(1, 2)) * scale

@@ -117,7 +117,8 @@ def extents_of_parts(tensors, tile_rows, length=64):
 def test_a_block_computes_the_parts_that_a_mask_leaves_to_one_of_its_rows():
     extent, counts, text = extents_of_parts(masked(length=256), 64)
     assert extent == "(block_x & 3) + 1"
-    assert "const int block_x = (bx & 1) * 4 + 3 - (bx >> 1);" in text  # Blocks of many parts begin first.
+    # Blocks of many parts begin first.
+    assert "const int block_x = (bx & 1) * 4 + 3 - (bx >> 1);" in text
     assert counts == [1, 2, 3, 4]
     extent, counts, _ = extents_of_parts(masked(length=256, of=window), 64)
     assert extent == "min(2, (bx & 3) + 1)"
