@@ -8,8 +8,8 @@ constexpr int WIDTH = LANES < 32 ? LANES : 32, ITEM_BITS = 8 * sizeof(Element);
 constexpr int LEAST = (K + VEC - 1) / VEC, MOST = (K + 2 * VEC - 2) / VEC, STEPS = (MOST + LANES - 1) / LANES;
 constexpr int SHIFTED = STEPS * LANES * VEC, TOGETHER = GROUPS * ROWS * AHEAD;
 constexpr size_t SIZE = static_cast<size_t>(N) * K;
-// Elements behind the last whole vector of B: all are of its last row.
-constexpr int LEFT_OVER = SIZE % VEC;
+// Elements behind the last whole vector of B: all are of its last row, of which they are that vector.
+constexpr int LEFT_OVER = SIZE % VEC, LAST = LEFT_OVER > 0 ? (K - LEFT_OVER + VEC - 1) / VEC : 0;
 #if LANES > 32
 constexpr int WARPS_A_GROUP = LANES / 32;
 #endif
@@ -22,6 +22,14 @@ __device__ __forceinline__ float sum_of_lanes(float sum) {
 
 // Whether vectors of a step may have elements of neighbouring rows.
 __device__ __forceinline__ constexpr bool is_masked(int step) { return step == 0 || (step + 1) * LANES >= LEAST; }
+
+// Loads what is left over as a vector with zeros, as a whole one would go on behind B.
+__device__ __forceinline__ uint4 load_left_over(const Element* b) {
+  alignas(16) Element read[VEC] = {};
+#pragma unroll
+  for (int v = 0; v < LEFT_OVER; ++v) read[v] = b[SIZE - LEFT_OVER + v];
+  return *reinterpret_cast<const uint4*>(read);
+}
 
 // Loads those vectors of rows that a lane multiplies; rows have `counts` vectors from `first` on.
 template <bool RESIDENT_HERE>
@@ -60,6 +68,11 @@ extern "C" __global__ void __launch_bounds__(LANES * GROUPS) matvec_unaligned(
     }
     if (resident) load_rows<true>(words, first, counts, lane);
     else load_rows<false>(words, first, counts, lane);
+    if (LEFT_OVER > 0 && lane == LAST % LANES) {
+#pragma unroll
+      for (int r = 0; r < ROWS; ++r)
+        if (column(batch, r) == N - 1) words[r][LAST / LANES] = load_left_over(b);
+    }
   };
   load(0);
 
@@ -115,19 +128,6 @@ extern "C" __global__ void __launch_bounds__(LANES * GROUPS) matvec_unaligned(
       }
     }
     if (batch + 1 < AHEAD) load(batch + 1);
-    if (LEFT_OVER > 0) {
-#pragma unroll
-      for (int r = 0; r < ROWS; ++r) {
-        if (column(batch, r) != N - 1 || lane >= LEFT_OVER) continue;
-        float last[1], other[1];
-        load_elements<1>(last, b + SIZE - 1 - lane);
-#pragma unroll
-        for (int m = 0; m < M; ++m) {
-          load_elements<1>(other, a + static_cast<size_t>(m) * K + K - 1 - lane);
-          sum[r][m] = fmaf(other[0], last[0], sum[r][m]);
-        }
-      }
-    }
 #pragma unroll
     for (int r = 0; r < ROWS; ++r)
 #pragma unroll

@@ -52,9 +52,10 @@ def test_rows_of_any_length_are_multiplied_as_the_reference_does(
     np.testing.assert_allclose(result, wanted, rtol=rtol, atol=rtol)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_what_neighbours_of_a_row_are_changes_nothing(dtype, tmp_path):
-    shape = rows_of(1, 11, 45, dtype)
+# Rows that end in the last vector that a group of lanes loads together, and in another.
+@pytest.mark.parametrize(("k", "dtype"), [(45, "float32"), (61, "float32"), (125, "bfloat16")])
+def test_what_neighbours_of_a_row_are_changes_nothing(k, dtype, tmp_path):
+    shape = rows_of(1, 11, k, dtype)
     source = matvec_cuda.kernel(shape, choice(shape, 8, 1, 4, 1))
     a, b, out = arrays_of(source)
     b[::2] = np.nan
@@ -63,6 +64,18 @@ def test_what_neighbours_of_a_row_are_changes_nothing(dtype, tmp_path):
     result, wanted = in_the_emulator(source, tmp_path, [a, b, out])
     np.testing.assert_allclose(result, wanted, rtol=2e-2)
     assert np.isfinite(result[0, 3::2]).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_infinite_terms_are_infinite_in_the_last_row_too(dtype, tmp_path):
+    # The last row's end is no whole vector: zeros times infinity in its place would be NaN.
+    shape = rows_of(2, 11, 45, dtype)
+    source = matvec_cuda.kernel(shape, choice(shape, 8, 1, 4, 1))
+    a, b, out = arrays_of(source)
+    b[:] = np.abs(b.astype(np.float32)).astype(b.dtype)
+    a[0, -1], a[1, -7] = np.inf, -np.inf
+    result, _ = in_the_emulator(source, tmp_path, [a, b, out])
+    np.testing.assert_array_equal(result, [[np.inf] * 11, [-np.inf] * 11])
 
 
 def test_only_rows_that_whole_vectors_do_not_divide_run_so():
