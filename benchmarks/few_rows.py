@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -47,6 +48,36 @@ def head(sides: Sequence[str]) -> str:
     each_state = (LIBRARY, *sides, f"{LIBRARY} / {last}", f"its faster layout / {last}")
     columns = ["product", *(f"{state}: {each}" for state in STATES for each in each_state)]
     return f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}"
+
+
+def product(text: str) -> str:
+    """Return the name of a product, if it is one.
+
+    Raises:
+        argparse.ArgumentTypeError: it is none, or says how operands are stored.
+    """
+    if not re.fullmatch(r"[1-9]\d*(x[1-9]\d*){2}", text):
+        raise argparse.ArgumentTypeError(f"expected ROWSxNxK such as 8x4096x4096, got {text!r}")
+    return text
+
+
+def count(text: str) -> int:
+    """Return a number of trials, if it is one.
+
+    Raises:
+        argparse.ArgumentTypeError: it is none.
+    """
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 0, got {text!r}")
+    return int(text)
+
+
+def check_device() -> None:
+    """Raise `SystemExit` if PyTorch has no device to race on, before anything is built."""
+    import torch
+
+    if not torch.cuda.is_available():
+        raise SystemExit("PyTorch finds no CUDA device, on which these races run")
 
 
 def case_of(name: str, layout: str) -> Case:
@@ -173,10 +204,15 @@ def rows(name: str, times: Mapping[str, Time], ours: Sequence[str]) -> Iterator[
 def main(argv: Sequence[str] | None = None) -> None:
     """Build the kernels, then race them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", nargs="+", metavar="PRODUCT", help="such as '8x4096x4096'")
-    parser.add_argument("--trials", type=int, default=0, metavar="N", help="tune by N trials, too")
+    parser.add_argument(
+        "--only", nargs="+", type=product, metavar="PRODUCT", help="such as 8x4096x4096"
+    )
+    parser.add_argument(
+        "--trials", type=count, default=0, metavar="N", help="tune by N trials, too"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of tuners, and of numbers")
     options = parser.parse_args(argv)
+    check_device()
     cases, ours = options.only or TABLE, OURS[: 1 + bool(options.trials)]
     kernels = kernels_of_all(cases, options)
     print(head(ours), flush=True)

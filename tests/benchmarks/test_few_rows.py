@@ -1,5 +1,8 @@
 """The table of `benchmarks.few_rows`."""
 
+import pytest
+
+from benchmarks import few_rows
 from benchmarks.cubin import Time
 from benchmarks.few_rows import OURS, head, rows
 
@@ -34,3 +37,27 @@ def test_without_trials_untuned_times_are_compared():
     turned, _ = map(cells, rows("1x4096x4096", times, OURS[:1]))
     assert turned[:5] == ["1x4096x4096, nt", "22.00", "15.00", "1.47", "1.20"]
     assert len(cells(head(OURS[:1]).splitlines()[0])) == len(turned)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--only", "1x4096"], "expected ROWSxNxK"),
+        (["--only", "1x64x64", "0x64x64"], "'0x64x64'"),
+        (["--only", "2x 1x64x64"], "'2x 1x64x64'"),
+        (["--only", "1x64x64 nt"], "'1x64x64 nt'"),
+        (["--trials", "-3"], "expected a whole number of at least 0, got '-3'"),
+    ],
+)
+def test_what_cannot_be_raced_is_refused_before_anything_is_built(options, reason, capsys):
+    with pytest.raises(SystemExit):
+        few_rows.main(options)
+    assert reason in capsys.readouterr().err
+
+
+def test_without_a_device_nothing_is_built(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(few_rows, "kernels_of_all", None)
+    with pytest.raises(SystemExit, match="finds no CUDA device"):
+        few_rows.main(["--only", "1x64x64"])
