@@ -60,7 +60,7 @@ def rules(shape: Gemm, choice: Mapping[str, int], unaligned: bool) -> list[tuple
 
 
 def gains(shape: Gemm) -> bool:
-    """Return whether a product runs so untuned."""
+    """Return whether a product runs so untuned, if registers hold its terms; see `violation`."""
     few = shape.m <= MOST_ROWS and shape.m * shape.k <= MOST_TERMS
     return few and suits(shape) and shape.n * shape.k >= LEAST
 

@@ -96,6 +96,8 @@ def test_only_rows_that_whole_vectors_do_not_divide_run_so():
         (rows_of(1, 51864, 512), False),
         (rows_of(1, 1000, 513), False),
         (rows_of(1, 8192, 4095), False),
+        (rows_of(1, 4096, 1661), True),
+        (rows_of(1, 4096, 2047), False),
         (rows_of(4, 32000, 1023, "float16"), False),
         (rows_of(5, 51865, 257), False),
     ],
