@@ -39,11 +39,16 @@ ATTENTION = [
     {"rows": 14, "vectors": 1, "lanes": 4, "key_block": 256},
 ]
 WINDOW = Window((3, 3), (2, 2), (1, 1, 1, 1))
-WINDOWS = [Depthwise(2, 17, 19, 3, WINDOW), Pool(2, 13, 12, 3, WINDOW, "NCHW", "max")]
+HARD_SWISH, MISH = "a * min(max(a + 3, 0), 6) / 6", "a * tanh(log(1 + exp(a)))"
+WINDOWS = {
+    "depthwise": Depthwise(2, 17, 19, 3, WINDOW, epilogue=Epilogue(True, activation=MISH)),
+    "max": Pool(2, 13, 12, 3, WINDOW, "NCHW", "max"),
+    "avg": Pool(2, 13, 12, 3, WINDOW, "NCHW", "avg"),
+}
 
 
-def run(shape, family, choice):
-    on_cpu.run_over_nan(shape, family, choice, optimized=True)
+def run(shape, family, choice, target="llvm"):
+    on_cpu.run_over_nan(shape, family, choice, target, optimized=True)
 
 
 @pytest.mark.parametrize("optimized", [False, True])
@@ -83,6 +88,24 @@ def test_optimized_convolutions_of_every_second_pixel_give_the_right_sums(way):
     run(shape, conv2d_cpu, choice)
 
 
+def test_optimized_convolutions_read_every_second_pixel_in_place_by_shorter_vectors_too():
+    shape = Conv2d(2, 9, 41, 11, 13, 1, 1, (2, 2), (0, 0), True, True, True, True)
+    choice = {**TILE, "lanes": 8, "channels": 4, **PIXELS["panels-in-place"]}
+    run(shape, conv2d_cpu, choice, "llvm -mcpu=x86-64-v3")
+
+
+@pytest.mark.parametrize("way", ["tail", "streamed"])
+def test_optimized_convolutions_of_pixels_apply_a_function(way):
+    shape = Conv2d(2, 7, 21, 9, 6, 1, 1, (2, 2), (0, 0), True, False, activation=HARD_SWISH)
+    run(shape, conv2d_cpu, {**TILE, "lanes": 8, "channels": 4, **PIXELS[way]})
+
+
+@pytest.mark.parametrize("way", ["lines", "filters"])
+def test_optimized_convolutions_of_several_taps_apply_a_function(way):
+    shape = Conv2d(2, 7, 11, 9, 6, 3, 3, (1, 1), (1, 1), True, False, activation=HARD_SWISH)
+    run(shape, conv2d_cpu, {**TILE, "lanes": 8, "channels": 4, **TAPS[way]})
+
+
 @pytest.mark.parametrize("way", TAPS)
 def test_optimized_convolutions_of_several_taps_give_the_right_sums(way):
     """With padding, and but for those in place with groups and distances too."""
@@ -95,9 +118,9 @@ def test_optimized_convolutions_of_several_taps_give_the_right_sums(way):
 
 
 @pytest.mark.parametrize("copied", [0, 1])
-@pytest.mark.parametrize("shape", WINDOWS, ids=["depthwise", "max"])
-def test_optimized_windows_match_their_reference(shape, copied):
-    run(shape, window_cpu, {"lanes": 8, "lines": 3, "copied": copied})
+@pytest.mark.parametrize("window", WINDOWS)
+def test_optimized_windows_match_their_reference(window, copied):
+    run(WINDOWS[window], window_cpu, {"lanes": 8, "lines": 3, "copied": copied})
 
 
 @pytest.mark.parametrize("tile", range(len(ATTENTION)))
