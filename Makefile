@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # setuptools warns of every editable installation, and pip shows it. Modules are compiled when they
-# are imported, which most of what is installed never is.
+# are imported, which most of what is installed never is; what each process imports is at once, for
+# those that may write nothing.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install -q --no-compile
 # To tune takes the package alone, without what only tests and checks need.
 TUNES := $(if $(wildcard $(VENV)/.installed),$(VENV)/.installed,$(VENV)/.tunes)
@@ -37,12 +38,14 @@ $(STAMP): setup.py pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) --upgrade pip
 	$(INSTALL) -e '.[$(EXTRAS)]'
+	@$(BIN)/python -c 'import autotune'
 	@touch $@
 
 $(VENV)/.tunes: setup.py pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) --upgrade pip
 	$(INSTALL) -e '.$(if $(HAS_CUDA),[cuda])'
+	@$(BIN)/python -c 'import autotune'
 	@touch $@
 
 setup: $(STAMP)  ## make the virtual environment
