@@ -17,7 +17,7 @@ from autotune.graph.passes import (
     fold_constant,
     fold_scale_backward,
 )
-from autotune.network import implementations
+from autotune.network import compile_network, implementations
 from autotune.network.compile import simplify_graph
 from autotune.network.memory import plan_memory
 from autotune.target import Target
@@ -188,6 +188,26 @@ def test_sums_with_constants_are_one_however_many_there_are():
     assert [node.op.name for node in graph.nodes] == ["nn.conv2d", "add"]
     x = np.zeros((1, 8, 4, 4))
     np.testing.assert_allclose(graph.run(x)[0], np.full(x.shape, DEEP / 2))
+
+
+def test_a_network_deeper_than_the_stack_compiles_for_a_cpu():
+    x: Value = Variable(TensorType((2, 8)), "x")
+    for _ in range(DEEP // 2):
+        x = apply(ops.Negative(), apply(ops.Tanh(), x))
+    graph = Graph.of(x)
+    data = np.linspace(-1, 1, 16, dtype="float32").reshape(2, 8)
+    (result,) = compile_network(graph, "c", jobs=2).instance()(data)
+    np.testing.assert_allclose(result.numpy(), graph.run(data)[0], rtol=1e-4)  # DEEP roundings
+
+
+def test_only_what_is_in_a_row_ends_a_function():
+    """A function of as many operators side by side may be larger."""
+    x = Variable(TensorType((8,)), "x")
+    parts: list[Value] = [apply(ops.Power(), x, Constant.of(np.float32(i))) for i in range(100)]
+    while len(parts) > 1:
+        rest = parts[-1:] if len(parts) % 2 else []
+        parts = [apply(ops.Add(), *pair) for pair in zip(*[iter(parts)] * 2, strict=False)] + rest
+    assert len(partition(Graph.of(*parts), max_depth=1000)) == 1
 
 
 def test_templates_are_asked_once_for_layers_that_are_the_same(monkeypatch: pytest.MonkeyPatch):

@@ -3,13 +3,14 @@
 The rules are those of ``src/relay/transforms/fuse_ops.cc`` of TVM 0.18: three phases over all
 nodes, each of which may join a node with all nodes between it and its dominator. There is one
 more: a function of the results of a reduction that is left alone, such as the root of a sum, is
-joined with it.
+joined with it. And one is less: functions end where their expressions would be too deep.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import chain
 
 from autotune.graph.fuse.flow import Vertex, vertices_of
 from autotune.graph.graph import Graph
@@ -20,6 +21,9 @@ from autotune.graph.value import Node
 Allowed = Callable[[Pattern, bool], bool]
 # ``relay.FuseOps.max_depth``.
 MAX_DEPTH = 256
+# Most vertices of a group of which each reads the one before. Together they are one expression,
+# which lowering goes through by recursion: Python's stack holds those of some 150.
+_MOST_IN_A_ROW = 64
 
 
 @dataclass(eq=False)
@@ -30,7 +34,12 @@ class _Group:
     pattern: Pattern
     parent: _Group | None = None
     anchor: Vertex | None = None
-    size: int = 1
+    members: list[Vertex] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """The number of vertices."""
+        return len(self.members)
 
     def find(self) -> _Group:
         group = self
@@ -76,7 +85,7 @@ class _Partition:
     @staticmethod
     def _new(vertex: Vertex) -> _Group:
         anchor = vertex if vertex.pattern == Pattern.OUT_ELEMWISE_FUSABLE else None
-        return _Group(vertex, vertex.pattern, anchor=anchor)
+        return _Group(vertex, vertex.pattern, anchor=anchor, members=[vertex])
 
     def group(self, vertex: Vertex) -> _Group:
         """Return the group that a vertex is in now."""
@@ -159,7 +168,8 @@ class _Partition:
                     stack.append(reader)
             if len(seen) > self.max_depth:  # each is in a group
                 return False
-        return sum(group.size for group in found) <= self.max_depth
+        size = sum(group.size for group in found)
+        return size <= self.max_depth and (size <= _MOST_IN_A_ROW or not _is_deep(found))
 
     def _commit(self, source: Vertex, sink: Vertex) -> None:
         """Join all groups on the way with the sink's."""
@@ -177,12 +187,21 @@ class _Partition:
     def _merge(child: _Group, parent: _Group) -> None:
         if child is parent:
             return
-        parent.size += child.size
+        parent.members += child.members
         child.parent = parent
         if child.anchor is not None:
             assert parent.anchor is None, "a function has one anchor"
             parent.anchor = child.anchor
             parent.pattern = max(child.pattern, parent.pattern)
+
+
+def _is_deep(groups: Iterable[_Group]) -> bool:
+    """Returns whether in some groups too many vertices are in a row."""
+    rows: dict[Vertex, int] = {}
+    members = chain.from_iterable(group.members for group in groups)
+    for vertex in sorted(members, key=lambda each: -each.index):
+        rows[vertex] = 1 + max((rows.get(reader, 0) for reader, _ in vertex.readers), default=0)
+    return max(rows.values()) > _MOST_IN_A_ROW
 
 
 def _converts(node: Node) -> bool:
