@@ -130,4 +130,42 @@ RIGHT = {
         }
         __syncthreads();
         b[part * 64 + t] = a[part * 64 + t] + before + 1 - part;""",
+    "flags-of-parts-in-shared-memory": """__shared__ int own, noted;
+        __device__ static volatile int flags[4], tickets; __device__ static float sums[2];
+        if (t == 0) {
+          own = atomicAdd((int*)&tickets, 1);
+          const int part = own % 2, launch = own / 2 + 1;
+          if (part) { while (flags[2] != launch) {} __threadfence(); }
+          sums[part] = (part ? sums[0] : 0) + 1;
+          __threadfence();
+          noted = launch;
+          flags[own % 2] = noted;
+          flags[own % 2 + 2] = noted;
+        }
+        __syncthreads();
+        b[own % 2 * 64 + t] = a[own % 2 * 64 + t] + sums[own % 2] - own % 2;""",
+    "flag-that-another-thread-sets-behind-a-barrier": """__shared__ int own;
+        __device__ static volatile int flags[2], tickets; __device__ static float sums[2][64];
+        if (t == 0) own = atomicAdd((int*)&tickets, 1);
+        __syncthreads();
+        const int part = own % 2, launch = own / 2 + 1;
+        if (part && t == 0) while (flags[0] != launch) {}
+        __syncthreads();
+        sums[part][t] = part ? sums[0][t] : 1;
+        __threadfence();
+        __syncthreads();
+        if (t == 63) flags[part] = launch;
+        b[part * 64 + t] = a[part * 64 + t] + sums[part][t];""",
+    "number-with-its-flag": """__device__ static volatile unsigned long long numbers[2];
+        __device__ static int tickets;
+        __shared__ int own;
+        if (t == 0) {
+          own = atomicAdd(&tickets, 1);
+          const unsigned long long launch = own / 2 + 1;
+          if (own % 2) while (numbers[0] >> 32 != launch) {}
+          numbers[own % 2] = launch << 32 | 1;
+          __threadfence();
+        }
+        __syncthreads();
+        b[i] = a[i] + (unsigned)numbers[own % 2];""",
 }  # fmt: skip

@@ -6,6 +6,13 @@
 
 namespace emulator {
 
+// Notes that the current thread writes what is not the emulator's own.
+EMULATOR_QUICK void note_change(Access access, bool global) {
+  if (access == Access::read) return;
+  if (global && fenced && (current->has_fenced || access != Access::write)) publish();
+  current->has_fenced = false;
+}
+
 constexpr Flight no_flight = {Engine::none, 0, 0, 0};
 
 // Starts again with one cell a byte.
@@ -40,7 +47,9 @@ EMULATOR_QUICK void note_shared(const Block& block, uintptr_t address, uint32_t 
 // The types of a variable's items are not known: there is a cell for each 4 bytes until fewer are touched.
 EMULATOR_OWN void note_variable(uintptr_t address, uint32_t bytes, Access access, uintptr_t caller) {
   Range* const variable = variable_at(address);
-  if (!variable || !variable->cells) return;
+  if (!variable) return;
+  note_change(access, true);
+  if (!variable->cells) return;
   const uint32_t site = site_of(caller);  // not for the emulator's own, of which this is called, too
   const size_t offset = address - variable->begin;
   if (variable->item_bytes > 1 && ((bytes | offset) & 3)) {
@@ -130,17 +139,13 @@ EMULATOR_OWN void check(uintptr_t address, uint32_t bytes, Access access, uintpt
                         bool natural = true) {
   if (!in_kernel() || !options.checked) return;
   settle();
-  if (access != Access::read) {
-    if (fenced && (current->has_fenced || access == Access::atomic) && !is_own(address)) publish();
-    current->has_fenced = false;
-  }
-  if (access == Access::write) ++changes;
-  if (is_own(address)) return note_shared(*active, address, bytes, access, site_of(caller), no_flight);
+  if (access == Access::write || access == Access::relaxed) ++changes;
   if (access == Access::read && is_plain_input(address, bytes, natural)) return;
   // Variables of the module, and those of the emulator.
   if (address - library_begin < library_end - library_begin &&
       address - dynamic_begin >= most_dynamic_shared)
     return note_variable(address, bytes, access, caller);
+  note_change(access, !is_own(address) && !(block_count > 1 && place_of(address).block));
   check_at(address, bytes, access, site_of(caller), natural);
 }
 

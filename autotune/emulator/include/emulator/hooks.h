@@ -57,7 +57,7 @@ EMULATOR_OWN void read_volatile(uintptr_t address, uint32_t bytes, uintptr_t cal
 
 EMULATOR_OWN void write_volatile(uintptr_t address, uint32_t bytes, uintptr_t caller) {
   if (is_local(address) || !in_kernel() || !options.checked) return;
-  check(address, bytes, current->has_fenced ? Access::atomic : Access::write, caller);
+  check(address, bytes, current->has_fenced ? Access::atomic : Access::relaxed, caller);
 }
 
 }  // namespace emulator

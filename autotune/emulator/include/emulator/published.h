@@ -1,4 +1,5 @@
-// What blocks that have ended let later ones know: by a fence, and after it an atomic operation or a write.
+// What blocks that have ended let later ones know: by a fence, and after it an atomic operation or a write
+// that is volatile or the next one.
 #pragma once
 
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 namespace emulator {
 
 // Of each block of the cluster that runs the epoch of its last such operation, which barriers order after
-// all of the epochs before; of each warp the time until which what it did in any epoch is before one.
+// all of the epochs before; of each warp the time until which what it did in any epoch is before one of any.
 EMULATOR_STATE uint32_t published_epochs[most_blocks], published_times[most_warps];
 
 // The same of clusters that have ended, in rows: the first epoch, then those of blocks, then times of warps.
@@ -19,9 +20,9 @@ EMULATOR_OWN size_t publication_words() { return static_cast<size_t>(1 + block_c
 
 // Lets blocks know that start later. What a thread did after its last fence is not among it.
 EMULATOR_OWN void publish() {
-  const int block = static_cast<int>(active - blocks), own = own_warp(), warps = block_stride / 32;
-  published_epochs[block] = epoch;
-  for (int warp = block * warps; warp < (block + 1) * warps; ++warp) {
+  const int own = own_warp();
+  published_epochs[active - blocks] = epoch;
+  for (int warp = 0; warp < warp_count; ++warp) {
     const uint32_t time = clocks[own].of[warp] + (warp != own);
     if (time > published_times[warp]) published_times[warp] = time;
   }

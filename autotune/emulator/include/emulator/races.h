@@ -15,8 +15,8 @@ namespace emulator {
 // within a warp with a __syncwarp (warp epoch), or if the later one's warp waited for an mbarrier or
 // the cluster after the other's arrived there after it (time). Accesses of two blocks of a cluster
 // are ordered by the latter alone. Those of blocks that are not of one are unordered, unless the kernel
-// uses fences: then a write is ordered before what later blocks do if its block has published it, see
-// published.h, and a read always. Whether the later block has looked is not known. Those of a block are ordered,
+// uses fences: then a write is ordered before what later blocks do if its cluster has published it, see
+// published.h, or if it is volatile, and a read always. Whether the later block has looked is not known. Those of a block are ordered,
 // too, if the earlier one's warp performed a fence after it and the later one's an atomic operation
 // since then, as where a lock is passed on. Atomic operations without fences, which are relaxed, order
 // no other accesses (PTX ISA, "Memory Consistency Model").
@@ -30,6 +30,7 @@ struct Cell {
   uint16_t lane_reader;  // another lane of its warp that read in that warp epoch, or `reader`
   bool has_far_reader;
   bool atomic;
+  bool relaxed, plain_relaxed;  // written as a volatile object, but not right behind a fence
   uint16_t plain_writer, plain_warp_epoch;  // the last that was not atomic, of a cell that is `atomic`
   uint32_t plain_epoch, plain_time, plain_site;
   uint16_t away_reader;  // a reader of another block of the cluster
@@ -62,7 +63,8 @@ struct Pending {
 };
 EMULATOR_STATE Pending pending;
 
-enum class Access { read, write, atomic };
+// A volatile write that is not right behind a fence is relaxed: where there are fences, other blocks may read it.
+enum class Access { read, write, relaxed, atomic };
 
 EMULATOR_OWN void name_place(uintptr_t address, char* text, size_t size) {
   for (int i = 0; i < range_count; ++i)
@@ -171,8 +173,9 @@ EMULATOR_QUICK bool foreign(uint32_t at, bool global) {
 }
 
 // The same of a write, of which more is known where there are fences.
-EMULATOR_QUICK bool foreign(uint32_t at, uint16_t writer, uint32_t time, bool global) {
-  return global && at >= launch_epoch && at < cluster_epoch && !(fenced && is_published(at, writer, time));
+EMULATOR_QUICK bool foreign(uint32_t at, uint16_t writer, uint32_t time, bool relaxed, bool global) {
+  return global && at >= launch_epoch && at < cluster_epoch &&
+         !(fenced && (relaxed || is_published(at, writer, time)));
 }
 
 // Tells whether a thread is of another block than the one that runs.
@@ -192,13 +195,13 @@ EMULATOR_QUICK bool recent(uint32_t at, uint16_t other, uint16_t own, bool globa
 EMULATOR_OWN void suspect_write(const Cell& cell, uintptr_t address, uint32_t bytes, uint16_t own,
                                 uint32_t site, bool atomic, bool global) {
   bool clash = !pending.set && !(atomic && cell.atomic);  // with the last write
-  if (clash && !cell.atomic && foreign(cell.write_epoch, cell.writer, cell.write_time, global)) {
+  if (clash && !cell.atomic && foreign(cell.write_epoch, cell.writer, cell.write_time, cell.relaxed, global)) {
     suspect(address, bytes, true, another_block, cell.write_site, site);
   } else if (clash && recent(cell.write_epoch, cell.writer, own, global) &&
              unordered(cell.writer, cell.write_warp_epoch, cell.write_time, own)) {
     suspect(address, bytes, true, cell.writer, cell.write_site, site);
   } else if (!pending.set && atomic && cell.atomic &&
-             foreign(cell.plain_epoch, cell.plain_writer, cell.plain_time, global)) {
+             foreign(cell.plain_epoch, cell.plain_writer, cell.plain_time, cell.plain_relaxed, global)) {
     suspect(address, bytes, true, another_block, cell.plain_site, site);
   } else if (!pending.set && atomic && cell.atomic && recent(cell.plain_epoch, cell.plain_writer, own, global) &&
              unordered(cell.plain_writer, cell.plain_warp_epoch, cell.plain_time, own)) {
@@ -232,7 +235,8 @@ EMULATOR_QUICK bool is_own_cell(const Cell& cell, uint16_t own) {
 }
 
 EMULATOR_QUICK void note_write(Cell& cell, uintptr_t address, uint32_t bytes, uint16_t own,
-                               uint32_t site, bool atomic, bool global) {
+                               uint32_t site, Access access, bool global) {
+  const bool atomic = access == Access::atomic;
   if (atomic && cell.read_epoch == epoch && cell.reader == own &&
       !(cell.write_epoch == epoch && cell.writer == own))
     guesses[cell.read_site] = true;
@@ -240,14 +244,16 @@ EMULATOR_QUICK void note_write(Cell& cell, uintptr_t address, uint32_t bytes, ui
   if (atomic && !cell.atomic) {
     cell.plain_epoch = cell.write_epoch, cell.plain_writer = cell.writer, cell.plain_site = cell.write_site;
     cell.plain_warp_epoch = cell.write_warp_epoch, cell.plain_time = cell.write_time;
+    cell.plain_relaxed = cell.relaxed;
   }
   cell.write_epoch = epoch, cell.writer = own, cell.write_site = site, cell.atomic = atomic;
+  cell.relaxed = access == Access::relaxed;
   cell.write_warp_epoch = warp_epochs[own / 32], cell.write_time = clocks[own / 32].of[own / 32];
 }
 
 EMULATOR_QUICK void note_read(Cell& cell, uintptr_t address, uint16_t own, uint32_t site, bool global,
                               bool away) {
-  if (!cell.atomic && foreign(cell.write_epoch, cell.writer, cell.write_time, global))
+  if (!cell.atomic && foreign(cell.write_epoch, cell.writer, cell.write_time, cell.relaxed, global))
     report_race(address, true, another_block, cell.write_site, false, site);
   if (!(cell.atomic && guesses[site]) && recent(cell.write_epoch, cell.writer, own, global) &&
       unordered(cell.writer, cell.write_warp_epoch, cell.write_time, own))
@@ -281,7 +287,7 @@ EMULATOR_QUICK void note_cells(Cell* first, size_t count, uintptr_t address, uin
       note_read(first[i], address, own, site, global, away);
       if (is_read_by(flight.engine)) check_fenced(first[i], address, flight.engine, site);
     } else {
-      note_write(first[i], address, bytes, own, site, access == Access::atomic, global);
+      note_write(first[i], address, bytes, own, site, access, global);
       first[i].unfenced = flight.engine == Engine::load ? 0 : proxy_fences + 1;
     }
   }
