@@ -207,7 +207,7 @@ class TruncMod(IntDivision):
 
 
 class Extremum(BinaryOp):
-    """One of two values; of two numbers ``a`` if ``prefers(a, b)``, else ``b``."""
+    """One of two values; of two numbers ``a`` if ``prefers(a, b)``, else ``b``; of a NaN that."""
 
     __slots__ = ()
     prefers: ClassVar[Callable[[float, float], bool]]
@@ -216,7 +216,7 @@ class Extremum(BinaryOp):
     def fold(cls, a: Expr, b: Expr) -> Expr:
         """Fold constants and equal operands."""
         if isinstance(a, Imm) and isinstance(b, Imm):
-            return a if cls.prefers(a.value, b.value) else b
+            return a if a.value != a.value or cls.prefers(a.value, b.value) else b
         return a if a is b else cls(a, b)
 
 

@@ -18,6 +18,8 @@ from autotune.ir import (
     FloorMod,
     IntImm,
     IterVar,
+    Max,
+    Min,
     Mul,
     Range,
     TruncDiv,
@@ -65,6 +67,13 @@ def test_constants_fold():
     assert same(const(2.0) * 3, const(6.0))
     assert same(const(7) // 2, const(3))
     assert same(const(7) < 8, const(True))
+
+
+@pytest.mark.parametrize("extreme", [Max, Min])
+def test_the_larger_or_smaller_of_a_nan_and_a_number_folds_to_the_nan(extreme):
+    nan = const(math.nan, "float32")
+    for one in (extreme.fold(nan, const(1.0)), extreme.fold(const(1.0), nan)):
+        assert math.isnan(one.value)
 
 
 def test_a_raw_constructor_does_not_fold():
