@@ -18,17 +18,22 @@ from autotune.ir.analysis_affine import ZERO, Affine, constant
 from autotune.ir.analysis_ranges import ranges, relaxed
 from autotune.ir.expr import Expr, Max, Min, Var
 from autotune.ir.simplify import Simplifier
-from autotune.ir.stmt import For
+from autotune.ir.stmt import For, Stmt
 from autotune.lowering.passes.slots import Move
 
 
-def over_needed(simplifier: Simplifier, loop: For, condition: Expr, gone: Set[Var]) -> For:
-    """Returns a loop over the terms that are needed for some values of the variables ``gone``."""
+def over_needed(simplifier: Simplifier, loop: For, condition: Expr, gone: Set[Var]) -> Stmt:
+    """Returns a loop over the terms that are needed for some values of the variables ``gone``.
+
+    Of one term it is the body alone.
+    """
     count = loop.iterations
     if count is None:
         return loop
     low, extent = needed_terms(simplifier, condition, loop.var, count, gone)
     var, body = loop.var, loop.body
+    if extent.key == constant(1).key:
+        return Move(simplifier, {var: low}, {}, ZERO).rewrite(body)
     if low.key != ZERO.key:
         var = Var(loop.var.name, loop.var.dtype, loop.var.axis)
         begin = simplifier.add(simplifier.bind(var, 0, count - 1), low)

@@ -44,12 +44,18 @@ def beside(scores, i, j):
     return te.select(seen, scores[i, j], te.const(-np.inf, "float32"))
 
 
+def of_one_part(scores, i, j):
+    seen = te.all(j >= 4, j < 8)
+    return te.if_then_else(seen, scores[i, j], te.const(-np.inf, "float32"))
+
+
 VALUES = {
     plain: lambda x, i, j: x,
     scaled: lambda x, i, j: x * 0.5 + 1,
     causal: lambda x, i, j: np.where(j <= i, x, -np.inf),
     window: lambda x, i, j: np.where((j <= i + 5) & (j > i + 1), x, -np.inf),
     beside: lambda x, i, j: np.where((j < 2) | (abs(i - j) <= 3), x, -np.inf),
+    of_one_part: lambda x, i, j: np.where((j >= 4) & (j < 8), x, -np.inf),
     lowest: lambda x, i, j: np.where(j >= i + 5, x, np.finfo("float32").min),
 }
 
