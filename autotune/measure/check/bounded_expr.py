@@ -45,6 +45,7 @@ from autotune.ir.dtype import bits_of
 from autotune.measure.check.bounded_text import C_TYPES
 from autotune.measure.check.rounding import CUT_TO_TF32, FLUSHED, LARGEST, ULPS, unit
 from autotune.runtime.arrays.array import numpy_dtype
+from autotune.te.intrinsics import NEEDED
 from autotune.te.math import TF32
 
 
@@ -80,8 +81,9 @@ _INDEX_DTYPES = ("int32", "int64")
 _RISING = (
     "exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "sqrt", "tanh", "sigmoid", "sinh",
     "asin", "atan", "asinh", "acosh", "atanh", "erf", "rsqrt", "acos", "floor", "ceil", "trunc",
-    "round", "nearbyint",
+    "round", "nearbyint", "exp2_flushed",
 )  # fmt: skip
+_OTHER_NAMES = {"exp10": "pow(10.0, {})", "exp2_flushed": "exp2({})"}
 _WHOLE = ("floor", "ceil", "trunc", "round", "nearbyint")
 _TESTS = {
     "isnan": "{0} != {0}", "isinf": "fabs({0}) > DBL_MAX", "isfinite": "fabs({0}) <= DBL_MAX",
@@ -320,6 +322,8 @@ class BoundedWriter:
     def _call(self, expr: Call) -> Bounded:
         args = [self.value(a) for a in expr.args]
         name, one = expr.name, args[0]
+        if name == NEEDED:  # where that does not hold terms change nothing
+            return one
         if name in _TESTS:
             error = f"{one.error} < INFINITY ? 0.0 : 1.0" if one.error else ""
             return self._new("bool", _TESTS[name].format(one.text), error)
@@ -342,7 +346,7 @@ class BoundedWriter:
         return self._new(one.dtype, text, error)
 
     def _monotone(self, name: str, one: Bounded) -> Bounded:
-        function = "pow(10.0, {})" if name == "exp10" else name + "({})"
+        function = _OTHER_NAMES.get(name, name + "({})")
         error = ""
         if one.error:
             low, high = (function.format(x) for x in _either_end(one))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import autotune.task as at
-from autotune import te
+from autotune import te, topi
 from autotune.errors import MeasureError
 from autotune.measure import (
     LocalBuilder,
@@ -40,6 +40,35 @@ def matmul(n, dtype):
 
 def task_of(dtype="float32"):
     return at.create("measure_test.matmul", (32, dtype), target="c")
+
+
+@at.template("measure_test.in_parts")
+def in_parts():
+    q, k, v = (te.placeholder((16, 16), "float16", name) for name in "qkv")
+    d, t = te.reduce_axis((0, 16), name="d"), te.reduce_axis((0, 16), name="t")
+
+    def product(a, b):
+        return a.astype("float32") * b.astype("float32")
+
+    scores = te.compute((16, 16), lambda i, j: te.sum(product(q[i, d], k[j, d]), axis=d))
+    low = te.const(-np.inf, "float32")
+    share = topi.nn.softmax(
+        te.compute((16, 16), lambda i, j: te.if_then_else(j <= i, scores[i, j], low))
+    )
+    c = te.compute((16, 16), lambda i, c: te.sum(product(share[i, t], v[t, c]), axis=t))
+    at.get_config().add_flop(4 * 16**3)
+    tensors = te.online([q, k, v, c], c, 4)
+    return te.create_schedule(tensors[-1].op), tensors
+
+
+def test_attention_in_parts_is_verified_too():
+    task = at.create("measure_test.in_parts", (), target="c")
+    option = measure_option(LocalBuilder(), LocalRunner(cooldown_interval=0, verify="all"))
+    with Pipeline(task, option) as pipeline:
+        pipeline.submit([MeasureInput(task.target, task, task.config_space.get(0))])
+        ((_, result),) = pipeline.next_results()
+    assert result.error_no == MeasureErrorNo.NO_ERROR, result
+    assert result.extra["verified"]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
