@@ -42,6 +42,8 @@ class _Scaled:
                 return (
                     None if first is None or second is None else type(value)(cond, first, second)
                 )
+            case Add(a, b) | Sub(a, b) if greatest(a) is None and greatest(b) is None:
+                return None  # of two low numbers, whose sum might be none any more
             case Add(a, b) | Sub(a, b):
                 first, second = self.of(a), self.of(b)
                 return None if first is None or second is None else type(value)(first, second)

@@ -48,7 +48,7 @@ _LARGE = 1e37
 def unmasked(found: WeightedRows) -> Expr | None:
     """Returns where weights can be other than zero, at the axes of a softmax; None: anywhere.
 
-    Inputs of 16 bits are taken for finite, as a weight of zero times infinity is left out, too.
+    What is of 16 bits is taken for finite, as a weight of zero times infinity is left out, too.
     """
     mask = _Mask()
     condition = mask.seen(found.value)
@@ -60,6 +60,8 @@ def unmasked(found: WeightedRows) -> Expr | None:
 def _low_enough(found: WeightedRows, mask: _Mask, condition: Expr) -> bool:
     """Return whether powers of the low numbers of a mask are zero in each row."""
     most = greatest(found.value, mask.lowest)
+    if mask.lowest & mask.changed:  # such a number may be as low as one that masks
+        return False
     if most is None or any(-low < 2 * most + _BELOW for low in mask.lowest):
         return False
     extents = {axis.var: extent_of(axis) for axis in found.axes}
@@ -73,12 +75,14 @@ class _Mask:
     """Finds the conditions of a mask.
 
     Args:
-        finite: whether low numbers mask, too; ``lowest`` has those that were met.
+        finite: whether low numbers mask, too; ``lowest`` has those that were met, ``changed``
+            those to which something is done afterwards, so that they do not mask.
     """
 
     def __init__(self, finite: bool = True) -> None:
         self.finite = finite
         self.lowest: set[float] = set()
+        self.changed: set[float] = set()
 
     def seen(self, value: Expr) -> Expr:
         """Return where a value can be other than masked."""
@@ -109,10 +113,9 @@ class _Mask:
     def _constant(self, value: float, finite: bool) -> Expr:
         if value == -inf:
             return _FALSE
-        if not finite or not value <= -_BELOW:
-            return _TRUE
-        self.lowest.add(value)
-        return _FALSE
+        if value <= -_BELOW:
+            (self.lowest if finite else self.changed).add(value)
+        return _FALSE if finite and value <= -_BELOW else _TRUE
 
 
 def greatest(value: Expr, but: Set[float] = frozenset()) -> float | None:
@@ -127,13 +130,15 @@ def greatest(value: Expr, but: Set[float] = frozenset()) -> float | None:
                 return 0.0
             return abs(number) if isfinite(number) else None
         case Var() if is_int(value.dtype):
-            return float(-int_range(value.dtype)[0])
+            return _largest(value.dtype)
         case Conditional(_, a, b):
             return _most(max, greatest(a, but), greatest(b, but))
         case Add(a, b) | Sub(a, b):
             return _most(lambda x, y: x + y, greatest(a, but), greatest(b, but))
         case Mul(a, b):
             return _most(lambda x, y: x * y, greatest(a, but), greatest(b, but))
+        case Cast() if is_int(value.dtype):
+            return _largest(value.dtype)
         case Cast(inner):
             return greatest(inner, but)
         case ProducerLoad() if value.dtype == "float16":
@@ -142,6 +147,11 @@ def greatest(value: Expr, but: Set[float] = frozenset()) -> float | None:
             return _greatest_sum(value, but)
         case _:
             return None
+
+
+def _largest(dtype: str) -> float:
+    """Return the size of the largest integer of a type, of either sign."""
+    return float(max(map(abs, int_range(dtype))))
 
 
 def _greatest_sum(load: ProducerLoad, but: Set[float]) -> float | None:

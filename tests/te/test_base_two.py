@@ -66,9 +66,18 @@ def scaled(value, dtype="float16"):
             ),
             None,
         ),
+        (
+            lambda s, i, j, b: (
+                te.select(j < 3, s, number(LOWEST / 2)) + te.select(i < 2, 0.0, number(LOWEST / 2))
+            ),
+            None,
+        ),
     ],
-    ids=["plain", "factor", "sum", "masked", "lowest", "bias", "power", "two low numbers"],
-)
+    ids=[
+        "plain", "factor", "sum", "masked", "lowest", "bias", "power", "two low numbers",
+        "sum of two low numbers",
+    ],
+)  # fmt: skip
 def test_a_factor_is_put_into_what_is_constant_already(value, text):
     assert scaled(value) == text
 

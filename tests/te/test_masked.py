@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from autotune import te, topi
-from autotune.te.masked import unmasked
+from autotune.te.masked import greatest, unmasked
 from autotune.te.weighted_rows import weighted_rows
 
 ROWS, LENGTH, DEPTH = 8, 16, 4
@@ -72,13 +72,17 @@ def test_weights_are_zero_where_a_mask_hides_a_value(value, where):
         choice(np.inf),
         lambda s, i, j, b: te.if_then_else(j <= i, s + b[j], number(LOWEST)),
         lambda s, i, j, b: choice(LOWEST)(s, i, j, b) * 0.5,
+        lambda s, i, j, b: te.if_then_else(
+            j <= i, choice(LOWEST, lambda i, j: j > i + 4)(s, i, j, b) + 1.0, number(LOWEST)
+        ),
         lambda s, i, j, b: choice(-np.inf)(s, i, j, b) * -1.0,
         lambda s, i, j, b: s + b[j] + te.if_then_else(j <= i, number(0), number(-np.inf)),
     ],
     ids=[
         "no mask", "a row is masked everywhere", "rows may be masked everywhere",
         "scores may be lower", "zero", "infinity", "a bias may be lower",
-        "low number scaled", "turned round", "a bias may be infinite",
+        "low number scaled", "low number as low with one added", "turned round",
+        "a bias may be infinite",
     ],
 )  # fmt: skip
 def test_all_weights_count_where_that_is_not_certain(value):
@@ -88,3 +92,8 @@ def test_all_weights_count_where_that_is_not_certain(value):
 def test_scores_of_floats_may_be_lower_than_a_low_number():
     assert found(choice(LOWEST), "float32") is None
     assert found(choice(-np.inf), "float32") == "j <= i"
+
+
+def test_integers_without_a_sign_are_bounded_by_their_largest():
+    assert greatest(te.var("n", "uint8")) == 255
+    assert greatest(te.const(-1).astype("uint8")) == 255
