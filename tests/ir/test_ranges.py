@@ -5,6 +5,7 @@ from itertools import product
 
 import pytest
 
+from autotune import te
 from autotune.ir import And, Load, Not, Or, Var, const
 from autotune.ir.analysis_ranges import never_empty, ranges, relaxed, without_not
 from autotune.ir.expr import EQ, GE, GT, LE, LT, NE
@@ -63,10 +64,19 @@ def test_a_condition_of_places_in_parts_becomes_one_of_parts():
     assert [str(space.expr(each)) for each in held.highs] == ["floordiv(r, 4) + 1"]
 
 
-def test_what_is_read_may_be_anything():
-    space, lengths = simplifier(), Buffer("lengths", (8,), "int32")
-    condition = And(Load(lengths, (R,)) > P, P <= R)
+@pytest.mark.parametrize(
+    "read",
+    [
+        Load(Buffer("lengths", (8,), "int32"), (R,)),
+        te.placeholder((8,), "int32", "lengths")[R],
+        te.placeholder((8,), "int64", "lengths")[R].astype("int32"),
+    ],
+    ids=["buffer", "tensor", "wider"],
+)
+def test_what_is_read_may_be_anything(read):
+    space, condition = simplifier(), And(read > P, P <= R)
     assert str(relaxed(space, condition, set())) == "p < r + 1"
+    assert not any(each.exact for each in ranges(space, condition, P))
 
 
 @pytest.mark.parametrize(
