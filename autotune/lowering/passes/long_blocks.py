@@ -46,7 +46,7 @@ def _back_and_forth(block: Var, count: int, turn: int) -> Expr:
         return block
     passed = FloorDiv(block, const(turn))
     end = Min.fold(passed * turn + turn, const(count))
-    reverse = passed * turn + (end - 1 - block)
+    reverse = end - 1 - (block - passed * turn)
     return IfThenElse(EQ(FloorMod(passed, const(2)), const(1)), reverse, block)
 
 
