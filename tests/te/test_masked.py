@@ -89,6 +89,12 @@ def test_all_weights_count_where_that_is_not_certain(value):
     assert found(value) is None
 
 
+def test_a_number_is_low_enough_from_twice_the_largest_score_on():
+    most = 0.5 * DEPTH * 65504.0**2
+    assert found(choice(-1.9 * most)) is None
+    assert found(choice(-2.1 * most)) == "j <= i"
+
+
 def test_scores_of_floats_may_be_lower_than_a_low_number():
     assert found(choice(LOWEST), "float32") is None
     assert found(choice(-np.inf), "float32") == "j <= i"
