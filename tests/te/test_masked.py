@@ -77,12 +77,15 @@ def test_weights_are_zero_where_a_mask_hides_a_value(value, where):
         ),
         lambda s, i, j, b: choice(-np.inf)(s, i, j, b) * -1.0,
         lambda s, i, j, b: s + b[j] + te.if_then_else(j <= i, number(0), number(-np.inf)),
+        lambda s, i, j, b: choice(-np.inf)(s, i, j, b) + b[j],
+        lambda s, i, j, b: choice(-np.inf)(s, i, j, b) - b[j],
     ],
     ids=[
         "no mask", "a row is masked everywhere", "rows may be masked everywhere",
         "scores may be lower", "zero", "infinity", "a bias may be lower",
         "low number scaled", "low number as low with one added", "turned round",
-        "a bias may be infinite",
+        "a bias may be infinite", "an added bias may be infinite",
+        "a subtracted bias may be infinite",
     ],
 )  # fmt: skip
 def test_all_weights_count_where_that_is_not_certain(value):
