@@ -33,6 +33,7 @@ CALLS = {
     "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "rsqrt": lambda x: 1 / np.sqrt(x), "pow": np.power,
     "exp10": lambda x: np.power(np.float32(10), x), "copysign": np.copysign,
+    "exp2_flushed": np.exp2,
     "erf": np.vectorize(math.erf, otypes=[np.float32]), "round": np.round, "abs": np.abs,
     "shift_left": np.left_shift, "shift_right": np.right_shift, "nearbyint": np.rint,
     "tf32": lambda x: rounded_to_tf32(x),
