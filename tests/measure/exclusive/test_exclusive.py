@@ -67,10 +67,14 @@ def test_holds_never_overlap_though_their_holders_are_killed(lock, tmp_path):
 
 def test_two_programs_take_turns(lock, tmp_path):
     order = tmp_path / "order"
+    gate, opens = os.pipe()
 
     def program(name):
         def run(say):
             out = os.open(order, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            os.close(opens)
+            say(".")
+            os.read(gate, 1)  # returns when all have closed the other end
             for _ in range(60):
                 with lock.held(nothing, nothing):
                     os.write(out, name)
@@ -79,7 +83,10 @@ def test_two_programs_take_turns(lock, tmp_path):
         return run
 
     both = [Forked(program(name)) for name in (b"a", b"b")]
+    assert [one.line() for one in both] == [".", "."]
+    os.close(opens)
     assert [one.wait() for one in both] == [0, 0]
+    os.close(gate)
     text = order.read_text()
     # From when both want it until one has done: never twice in a row but for a slow start.
     first, last = (
