@@ -18,7 +18,7 @@ EXTRAS := $(if $(HAS_CUDA),dev$(comma)cuda,dev)
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tune quick test cover check format golden fuzz docs docs-record package lowest \
+.PHONY: help setup tune quick test test-all cover check format golden fuzz docs docs-record package lowest \
   bench clean
 # The folders whose tests take seconds: what is computed, how it is scheduled, printed, and chosen.
 LAYERS := tests/test_layers.py
@@ -58,6 +58,9 @@ quick: $(STAMP)  ## run the quick tests: under a minute on two cores
 
 test: $(STAMP)  ## run the tests that need no device
 	$(BIN)/python -m pytest -n $(WORKERS) $(DIST)
+
+test-all: $(STAMP)  ## the same, with all cases of the tests that have many
+	$(BIN)/python -m pytest -n $(WORKERS) $(DIST) --all-cases
 
 cover: $(STAMP)  ## the same, and how much of the code they run, into coverage.txt
 	$(BIN)/python -m pytest -n $(WORKERS) $(DIST) --cov=autotune --cov-report=term:skip-covered >coverage.txt \

@@ -33,6 +33,7 @@ def check(case, target):
         np.testing.assert_allclose(got, want, rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("case", CASES, ids=case_name)
 def test_every_operator_of_networks_runs_on_the_cpu(case):
     check(case, "c")
@@ -235,6 +236,7 @@ def moved(kind, rows=1024, columns=256, dtype="float16"):
     }[kind]()
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("kind", "vector"),
     [

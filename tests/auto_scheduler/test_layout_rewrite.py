@@ -198,6 +198,7 @@ def states_of(name, seed, count=3):
     return dag, SketchPolicy(task, seed=seed).proposer.sample(count)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", WORKLOADS)
 @given(seed=st.integers(0, 2**20))
 @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))

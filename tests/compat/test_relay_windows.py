@@ -95,6 +95,7 @@ def axes_moved(array, layout, wanted):
     return array.transpose([layout.index(letter) for letter in wanted])
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("groups", [1, 2, 4])
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_convolutions_are_those_of_plain_loops_in_any_layout(dims, groups):
@@ -144,6 +145,7 @@ def test_each_channel_may_have_several_filters_of_its_own():
     )  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_transposed_convolutions_add_each_element_to_its_window(dims, groups):
@@ -223,6 +225,7 @@ def pooled(x, kind, size, steps, before, after, holes, ceil, counts):
     return out
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("kind", ["max", "avg"])
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_pools_are_those_of_plain_loops_in_both_layouts(dims, kind):
@@ -248,6 +251,7 @@ def test_pools_are_those_of_plain_loops_in_both_layouts(dims, kind):
     check(expected, *pairs)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("kind", ["max", "avg"])
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_whole_images_and_parts_of_them_are_pooled(dims, kind):

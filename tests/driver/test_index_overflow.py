@@ -45,6 +45,7 @@ def scheduled(producer, consumer, target, inlined):
     return s
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("target", ["c", "cuda -emulate"])
 @pytest.mark.parametrize("inlined", [False, True])
 @pytest.mark.parametrize("value", VALUES)

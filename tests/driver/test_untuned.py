@@ -94,6 +94,7 @@ def test_a_template_that_chooses_keeps_its_choice(way):
         del TASK_TABLE["tests/untuned/chooses"]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("shape", [(1, 70, 64), (53, 47, 50), (37, 5, 129)], ids=str)
 @pytest.mark.parametrize("name", ["te/dense.cuda", "te/gemm.cuda"])
 def test_products_of_odd_extents_are_right_untuned(name, shape):

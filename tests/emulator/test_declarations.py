@@ -133,6 +133,7 @@ f(const float *__restrict__ a, float *__restrict__ b) {
     np.testing.assert_array_equal(out, expected.astype(F32))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     "head",
     [

@@ -80,6 +80,7 @@ def run(library, made, order):
     return a, b
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("order", [0, 1, 5])
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_kernel_that_is_right_is_not_reported(library, name, order):

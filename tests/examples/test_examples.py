@@ -41,6 +41,7 @@ def first_template(tmp_path_factory):
     return run("first_template.py", folder), folder
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_example_runs_and_shows_what_it_says(name, tmp_path, first_template):
     printed, folder = first_template

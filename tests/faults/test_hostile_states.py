@@ -113,6 +113,7 @@ def in_words(function, *args):
     return found
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("steps", STEPS, ids=range(len(STEPS)))
 def test_hostile_steps_are_refused_or_become_a_kernel(steps):
     found = in_words(decode, line(steps=steps))

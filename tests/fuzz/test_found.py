@@ -144,6 +144,7 @@ OF_DTYPES = {
 }  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("language", ["c", "cuda"])
 @pytest.mark.parametrize("case", OF_DTYPES)
 def test_operators_compute_in_the_dtype_of_their_operands(case, language, tmp_path):

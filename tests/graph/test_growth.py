@@ -92,6 +92,7 @@ def softmaxes(count: int) -> Graph:
 NETWORKS = [sums, activated_sums, sum_of_inputs, mirrored, reshaped, softmaxes]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("network", NETWORKS)
 def test_work_of_passes_grows_as_the_network(network: Callable[[int], Graph]):
     assert growth(lambda size: partial(OWN, network(size)), 100) < MOST

@@ -18,6 +18,7 @@ def dtypes(graph, name):
     return {n.outputs[0].dtype for n in graph.nodes if n.op.name == name}
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("dtype", UNITS)
 @pytest.mark.parametrize("name", SMALL)
 def test_networks_in_mixed_precision_are_close(name, dtype):

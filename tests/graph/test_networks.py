@@ -54,6 +54,7 @@ def test_the_order_is_that_of_running_and_flatten_needs_no_kernel(resnet18):
 
 # Numbers of TVM's own tests (tests/python/relay/test_auto_scheduler_task_extraction.py and the
 # tutorials): tasks, sum of weights, functions.
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("make", "tasks", "weight", "functions"),
     [
@@ -111,6 +112,7 @@ def test_mobilenet_keeps_the_axis_of_its_first_batch_norm_in_nhwc():
     assert params["separable_conv_block_1_bn1_gamma"].shape == (32,)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("pipeline", [passes.RELAY_CUDA, passes.OWN], ids=lambda p: p.name)
 def test_passes_and_fusion_do_not_change_what_a_network_computes(name, pipeline):

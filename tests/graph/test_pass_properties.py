@@ -171,6 +171,7 @@ def structure(graph):
     return rows, [place.get(value, str(value.type)) for value in graph.outputs]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", EVERY)
 @QUICK
 @given(graph=graphs())

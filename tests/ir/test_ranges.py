@@ -35,6 +35,7 @@ def drawn(rng, depth=2):
     return kind(left, right // rng.choice([1, 1, 3]))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("seed", range(150))
 def test_a_condition_holds_nowhere_but_where_it_can(seed):
     condition = drawn(random.Random(seed))

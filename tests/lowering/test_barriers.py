@@ -334,6 +334,7 @@ def test_a_condition_on_the_loop_shortens_no_step(distance, needed):
 # And whatever the body.
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("first", range(0, 3000, 500))
 def test_random_bodies_never_race(first):
     refused = needed = 0

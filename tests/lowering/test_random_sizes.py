@@ -103,6 +103,7 @@ def draw(rng, make, gpu):
     return sizes, s, [a, c], reference
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("gpu", [False, True])
 @pytest.mark.parametrize("make", [scale, stencil, flipped, row_sum])
 def test_random_schedules_fit_all_sizes(make, gpu):

@@ -13,6 +13,7 @@ from autotune.errors import LoweringError
 from autotune.lowering import lower_schedule
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", workloads.ALL)
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
 def test_random_schedules_compute_the_same(kind, name):
@@ -48,6 +49,7 @@ def lowered_or_reason(schedule, args, kind):
         return str(error)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", workloads.ALL)
 @pytest.mark.parametrize("kind", ["c", "cuda"])
 def test_wild_schedules_compute_the_same_or_are_refused_in_words(kind, name):

@@ -142,6 +142,7 @@ def test_a_mark_on_other_loops_is_refused():
         kernel_of_schedule(s, [*inputs, d], HOPPER)
 
 
+@pytest.mark.many_cases
 @needs_nvcc
 @pytest.mark.parametrize("dtype", ["float16", "tf32"])
 @pytest.mark.parametrize("stages", [2, 3, 4])

@@ -21,6 +21,7 @@ def relative(got, want):
 
 
 # The two SqueezeNets have layers of the same kinds.
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", sorted(SMALL.keys() - {"squeezenet-1.0"}))
 def test_every_network_of_the_zoo_is_right_on_the_cpu_untuned(name):
     graph = bound(name)

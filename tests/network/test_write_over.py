@@ -45,6 +45,7 @@ def kernels_of(network):
     return [step.function.name for step in network.plan.steps]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("target", ["c", "cuda -emulate"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int32"])
 @pytest.mark.parametrize("case", CASES)
@@ -86,6 +87,7 @@ SLICES = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("target", ["c", "cuda -emulate"])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 @pytest.mark.parametrize("case", SLICES)

@@ -29,6 +29,7 @@ def tally(inspector, got, want, bounds=None):
     return inspector.answers().tally(place)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_each_wrong_element_is_counted(inspector, dtype):
     drawn = np.random.default_rng(0).uniform(0, 100, 1003)

@@ -131,6 +131,7 @@ def flagged(flags):
     return SourceKernel("f", SOURCE, args, block=128, flags=flags.split()).kernel("cuda")
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("flags", FLAGS)
 def test_flags_mean_the_same_to_both(flags, release, tmp_path):
     assert_same(flagged(flags), tmp_path)

@@ -55,6 +55,7 @@ def test_a_parameter_too_many_is_told_on_every_target(where):
         )
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("where", EVERYWHERE)
 @pytest.mark.parametrize(
     ("parameters", "args", "c", "cuda"),

@@ -61,6 +61,7 @@ NVCC_FLAGS = [
 ]  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
 @pytest.mark.parametrize("spelled", NVCC_FLAGS)
 def test_each_spelling_of_nvcc_is_understood(spelled, project):

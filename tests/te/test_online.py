@@ -87,6 +87,7 @@ def run(tensors, inputs, folder):
     return got[0]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("turned", [False, True], ids=["rows first", "columns first"])
 @pytest.mark.parametrize("columns", [COLUMNS, 3])
 @pytest.mark.parametrize("value", VALUES, ids=[each.__name__ for each in VALUES])

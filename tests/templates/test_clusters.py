@@ -113,6 +113,7 @@ def results(kernel, arrays, folder):
         yield given[-1].astype(np.float64)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", CASES)
 def test_clusters_compute_what_their_reference_does(name, tmp_path, monkeypatch):
     monkeypatch.setattr(gemm_tma_tiling, "MULTIPROCESSORS", 2)  # some blocks have several tiles
@@ -171,6 +172,7 @@ def with_mistake(name, part, instead):
     return replace(kernel, source=kernel.source.replace(part, instead)), source
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_reported(name, tmp_path):
     case, part, instead, message = MISTAKES[name]

@@ -22,6 +22,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.many_cases
 @needs_nvcc
 @pytest.mark.parametrize("name", CASES)
 def test_the_default_compiles_for_hopper_and_its_sums_stay_in_registers(name, tmp_path):

@@ -63,6 +63,7 @@ def test_products_of_few_rows_pack_what_they_need_next(shape, knobs):
 
 
 # Besides: columns that whole vectors leave over and that they do not, and panels that are packed.
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("shape", "knobs"), [*STREAMED, (Gemm(11, 44, 20), {"vectors": 3})])
 @pytest.mark.parametrize("pack", [1, 4, 5])
 def test_the_last_panel_is_as_wide_as_columns_are_left(shape, knobs, pack):
@@ -72,6 +73,7 @@ def test_the_last_panel_is_as_wide_as_columns_are_left(shape, knobs, pack):
 
 
 # Parts of one length, with a shorter one, and fewer than asked for.
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("split", "k"), [(2, 64), (3, 100), (8, 50)])
 @pytest.mark.parametrize(("m", "pack"), [(1, 0), *((21, pack) for pack in range(6))])
 def test_parts_of_sums_are_added(m, pack, split, k, monkeypatch):
@@ -285,6 +287,7 @@ def test_pixels_left_over_by_whole_panels_get_the_right_sums(channels):
 
 
 # Lines that whole vectors cover, that two that overlap cover, and that are shorter than one.
+@pytest.mark.many_cases
 @pytest.mark.parametrize("columns", [32, 21, 5])
 @pytest.mark.parametrize("stride", [2, 3])
 def test_every_second_pixel_of_1x1_layers_is_gathered(columns, stride):
@@ -307,6 +310,7 @@ def test_images_that_are_read_in_place_give_the_right_sums(lanes):
 
 
 # Lines of several panels, of one that vectors overlap, and of less than a vector.
+@pytest.mark.many_cases
 @pytest.mark.parametrize("columns", [70, 21, 5])
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("lanes", [4, 8, 16])

@@ -48,6 +48,7 @@ def ptx_of_entries(kernel, folder):
     return {one.split("(")[0].strip(): one for one in entries}
 
 
+@pytest.mark.many_cases
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 @pytest.mark.parametrize("name", SEVERAL)
 def test_a_kernel_that_begins_early_has_the_instruction_that_waits(name, tmp_path):

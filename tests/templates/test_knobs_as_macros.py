@@ -74,6 +74,7 @@ def test_a_macro_that_a_text_only_reads_or_has_a_default_of_does_not_clash(text)
 SOURCES = [one for one in [*WORKLOADS, *MANY_CONDITIONS, *PHASES] if not one[0].startswith("te/")]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("name", "args"), SOURCES)
 def test_no_text_declares_what_a_knob_or_size_is_called(name, args):
     task = create(name, args, "llvm" if name.endswith("cpu") else "cuda -arch=sm_90")

@@ -179,6 +179,7 @@ LONG_SUMS = [
 ]  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("out_dtype", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize(("name", "data", "weight", "rest"), LONG_SUMS)
 def test_sums_of_16_bit_floats_are_rounded_once(name, data, weight, rest, out_dtype):

@@ -62,6 +62,7 @@ def test_kernels_are_as_users_have_them_only_where_that_is_asked_for(optimized, 
     assert [k.flags for k in built] == [() if optimized else (on_cpu.LEVEL,)]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("pack", range(7))
 def test_optimized_products_give_the_right_sums(pack):
     choice = TILE | {"lanes": LANES[pack % 3], "panels": 2, "depth": 16, "pack": pack}
@@ -117,6 +118,7 @@ def test_optimized_convolutions_of_several_taps_give_the_right_sums(way):
         run(spread, conv2d_cpu, choice)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("copied", [0, 1])
 @pytest.mark.parametrize("window", WINDOWS)
 def test_optimized_windows_match_their_reference(window, copied):

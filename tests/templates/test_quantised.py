@@ -48,6 +48,7 @@ def drawn(argument):
     return RNG.integers(limits.min, limits.max + 1, argument.shape).astype(argument.dtype)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", CPUS)
 @pytest.mark.parametrize(
     ("template", "args"),

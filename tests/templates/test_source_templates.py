@@ -79,6 +79,7 @@ def check(source, arrays):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("name", "args", "count"), SMALL)
 def test_c_kernels_match_their_reference(name, args, count, tmp_path):
     compiler = shutil.which("cc")
@@ -100,6 +101,7 @@ def test_c_kernels_match_their_reference(name, args, count, tmp_path):
         check(source, arrays)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("name", "args", "count"), SMALL)
 def test_cuda_kernels_match_their_reference_in_the_emulator(name, args, count):
     def small(kernel):
@@ -213,6 +215,7 @@ def test_every_valid_configuration_fits_the_device(name, args):
     assert all(launch_violation(s.kernel("cuda"), limits) is None for s in sources)
 
 
+@pytest.mark.many_cases
 @needs_nvcc
 @pytest.mark.parametrize(("name", "args"), LARGE)
 def test_cuda_text_compiles_for_hopper(name, args, tmp_path):

@@ -95,6 +95,7 @@ def test_every_template_that_ships_is_here():
     assert shipped == STANDARD.keys()
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("name", "args"), WORKLOADS)
 def test_a_space_is_made_and_counted_in_a_second(name, args):
     begun = time.process_time()

@@ -54,6 +54,7 @@ def test_every_te_template_for_gpus_is_here():
     assert sorted(names) == sorted(CASES)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("name", "args"), EVERY, ids=str)
 def test_nine_of_ten_drawn_points_can_be_lowered(name, args):
     task = create(name, args, TARGET)

@@ -69,6 +69,7 @@ def test_operators_on_integers():
 
 
 # TVM defines topi.mod as truncmod, C's remainder, and topi.floor_mod as floormod.
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("operator", "reference"), [(topi.mod, np.fmod), (topi.floor_mod, np.mod)]
 )

@@ -37,6 +37,7 @@ def test_rows_are_written_as_by_torch(name, fast):
         torch.testing.assert_close(got, ROWS[name](x, places[place], y))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", ["index_copy", "index_add", "one row"])
 @pytest.mark.parametrize("index", [-1, 7], ids=str)
 def test_an_index_from_the_end_is_an_error(name, index, fast):

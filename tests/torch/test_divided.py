@@ -120,6 +120,7 @@ UNKNOWN = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_an_operator_that_only_torch_has_leaves_the_rest_compiled(name):
     told = checked(Between(UNKNOWN[name]), torch.randn(16, 16))

@@ -110,6 +110,7 @@ def given(dtype):
 DTYPES = [torch.float16, torch.bfloat16, torch.int32]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("function", "dtype"),
     [(each, torch.float32) for each in STORED] + [(rows_by_brackets, each) for each in DTYPES],

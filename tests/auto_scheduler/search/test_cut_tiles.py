@@ -35,6 +35,7 @@ CONVOLUTIONS = {
 KINDS = (TensorCoreCostModel, WarpgroupCostModel)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_of_any_number_of_rows_and_columns_are_exact(name, tmp_path):
     m, n, k, options = PRODUCTS[name]

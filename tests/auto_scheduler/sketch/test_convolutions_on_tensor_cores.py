@@ -54,11 +54,13 @@ LARGE = {
 }  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", CASES)
 def test_convolutions_of_warps_compute_what_numpy_does(name, tmp_path):
     check_kernels(CASES[name], TensorCoreCostModel, "mma_m16n8k", tmp_path)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", LARGE)
 def test_convolutions_of_warpgroups_compute_what_numpy_does(name, tmp_path):
     check_kernels(LARGE[name], WarpgroupCostModel, "wgmma_m64n", tmp_path)

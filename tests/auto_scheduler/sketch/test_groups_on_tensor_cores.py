@@ -70,6 +70,7 @@ def drawn(model, count):
     return RowSampler(model.program, model.limits(), np.random.default_rng(0)).draw(count)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", CASES)
 def test_convolutions_of_groups_compute_what_numpy_does(name, tmp_path):
     kind, conv = CASES[name]

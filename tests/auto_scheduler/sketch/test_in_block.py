@@ -76,6 +76,7 @@ def test_estimates_of_attention_in_one_kernel_say_what_lowering_finds():
         assert np.prod(call.launch.block) == 32 * shape.warps[i]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("tensors", "count"),
     [

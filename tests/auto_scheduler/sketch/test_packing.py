@@ -64,6 +64,7 @@ def test_sketches_of_tvm_are_as_they_were():
         assert not any(isinstance(step, CacheReadStep) for step in state.transform_steps)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("place", range(6))
 def test_packed_programs_compute_the_product(place):
     task = task_of(matmul(32, 48, 64))

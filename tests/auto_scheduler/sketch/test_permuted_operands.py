@@ -163,6 +163,7 @@ def check(task, model, wanted, dtype, folder):
         np.testing.assert_array_equal(got[0], exact.astype(got[0].dtype))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_convolutions_of_permuted_copies_compute_what_numpy_does(name, kind, tmp_path):

@@ -77,6 +77,7 @@ CASES = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", CASES)
 def test_sums_in_phases_compute_what_numpy_does(name, tmp_path):
     case = CASES[name]

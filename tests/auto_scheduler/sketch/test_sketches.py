@@ -351,6 +351,7 @@ SMALL = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", SMALL)
 def test_sketches_on_the_cpu_compute_what_the_plain_schedule_does(name, tmp_path):
     rng = random.Random(name)

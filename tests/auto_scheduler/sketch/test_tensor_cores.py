@@ -46,6 +46,7 @@ def wanted_of(case, a, b):
     return left @ (np.swapaxes(right, -1, -2) if case.get("transposed") else right)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", CASES)
 def test_products_on_tensor_cores_compute_what_numpy_does(name, tmp_path):
     case = {"dtype": "float16", **CASES[name]}

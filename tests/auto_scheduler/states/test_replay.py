@@ -46,6 +46,7 @@ def language(inp):
     return "cuda" if inp.target.kind == "cuda" else "c"
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("inp", RECORDS, ids=lambda inp: inp.task.workload_key[2:10])
 def test_every_record_gives_a_kernel_and_bounds(inp):
     dag = ComputeDAG(graph_of(inp.task.workload_key))

@@ -114,6 +114,7 @@ def test_a_result_without_steps_is_rounded_behind_its_layer():
     assert layer.op.out_dtype == "float32"
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("real", ["float16", "float32"])
 @pytest.mark.parametrize("whole", ["int8", "uint8", "int16", "uint16", "int32"])
 def test_integers_stay_within_their_limits_whatever_the_zero_point(real, whole):

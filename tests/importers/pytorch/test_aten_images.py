@@ -111,6 +111,7 @@ SAMPLINGS = Family({
 })  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", SAMPLINGS.cases)
 def test_images_at_the_places_of_a_grid(name):
     SAMPLINGS.check(name, rtol=1e-6)

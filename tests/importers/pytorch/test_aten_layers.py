@@ -79,6 +79,7 @@ def convolve(function, options, x, w, b):
 CONVOLUTIONS = Family({name: convolution(name) for name in CONVOLUTIONS})
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", CONVOLUTIONS.cases)
 def test_convolutions_are_those_of_torch(name):
     CONVOLUTIONS.check(name)
@@ -160,6 +161,7 @@ POOLS = {
 POOLS = Family(POOLS)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", POOLS.cases)
 def test_pooling_is_that_of_torch(name):
     POOLS.check(name)

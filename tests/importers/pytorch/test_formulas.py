@@ -153,6 +153,7 @@ FORMULAS = {
 }  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", FORMULAS)
 def test_formulas_give_torchs_numbers(name):
     function, *inputs = FORMULAS[name]

@@ -55,6 +55,7 @@ FOURIER = Family(
 )
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", FOURIER.cases)
 def test_fourier_transforms_are_those_of_torch(name):
     FOURIER.check(name)

@@ -97,6 +97,7 @@ def test_scripts_run_branches_and_loops_as_for_the_example():
         np.testing.assert_allclose(got, want.numpy(), rtol=1e-6)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("make", [images, lambda: Tokens().eval()], ids=["images", "tokens"])
 def test_models_of_every_float_run_compiled(make, dtype):

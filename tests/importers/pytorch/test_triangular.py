@@ -20,6 +20,7 @@ class Solve(torch.nn.Module):
         return torch.linalg.solve_triangular(a, b, **self.how)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("count", [1, 6, 16])
 @pytest.mark.parametrize("upper", [False, True], ids=["lower", "upper"])
 @pytest.mark.parametrize("left", [False, True], ids=["right", "left"])

@@ -67,6 +67,7 @@ GRAPHS = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_what_numpy_computes_is_within_the_bounds(name, dtype, tmp_path):
@@ -296,6 +297,7 @@ def einsum(spec, made_of, extents):
     ))  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("made_before", [False, True])
 @pytest.mark.parametrize("spec", PRODUCTS)
 def test_blocks_and_copies_change_no_value_and_no_bound(spec, made_before, tmp_path, monkeypatch):

@@ -111,6 +111,7 @@ def judged(got, terms, sums, result):
     return mismatch("y", got.astype(TYPES[result]), reference, allowed)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("terms", [16, 256, 4096])
 @pytest.mark.parametrize("kind", KINDS, ids="-".join)
 def test_honest_rounding_passes(kind, terms):

@@ -81,6 +81,7 @@ def test_garbage_is_no_answer(read, data):
         read(data)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", ["Ran", "Raced", "Rated", "Failed", "Died", "Unable"])
 @given(data=st.dictionaries(st.sampled_from(["message", "timing", "host"]), garbage))
 def test_an_answer_that_lacks_something_is_none(name, data):

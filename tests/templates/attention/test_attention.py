@@ -47,6 +47,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_match_their_reference_in_the_emulator(name):
     check_emulated("attention.cuda", CASES[name], rtol=3e-2, fits=split(False))

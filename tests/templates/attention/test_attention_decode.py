@@ -37,6 +37,7 @@ def choice_of(warps, keys, stages, split):
     return {"warps": warps, "keys": keys, "stages": stages, "split": split}
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_match_their_reference_in_the_emulator(name):
     shape, knobs = CASES[name]

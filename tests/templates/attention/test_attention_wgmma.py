@@ -81,6 +81,7 @@ def test_blocks_of_one_work_tile_each_find_it_in_any_section(tmp_path, monkeypat
     check_compiled(source, tmp_path)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_read_their_operands_where_copies_put_them(name, tmp_path):
     shape, knobs = CASES[name]

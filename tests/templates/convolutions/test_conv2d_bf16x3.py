@@ -116,6 +116,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("strange", [False, True], ids=["exact", "flagged"])
 @pytest.mark.parametrize("name", LAYERS)
 def test_sums_are_right_also_where_floats_have_no_pieces(name, strange, tmp_path):

@@ -26,6 +26,7 @@ WINDOWS = [
 ]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("h", "w", "taps", "stride", "padding"), WINDOWS)
 def test_lines_that_are_not_unfolded_give_the_right_sums(h, w, taps, stride, padding):
     shape = Conv2d(2, h, w, 7, 5, *taps, stride, padding, True, True, True, True)
@@ -49,6 +50,7 @@ ACROSS = [
 ]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("number", range(len(ACROSS)))
 def test_filters_in_vectors_give_the_right_sums(number):
     """Each tile has three of the windows, and each window some of the tiles."""
@@ -60,6 +62,7 @@ def test_filters_in_vectors_give_the_right_sums(number):
     run_over_nan(shape.alone, conv2d_cpu, choice)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("number", range(len(ACROSS)))
 def test_lines_with_padding_that_are_read_in_place_give_the_right_sums(number):
     choice = {"panels": 1, "channels": 8, "tail": 0, "across": 1, "in_place": 1} | ACROSS[number]
@@ -88,6 +91,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("way", range(len(WAYS)))
 @pytest.mark.parametrize("groups", [1, 3])
 def test_groups_and_distances_of_taps_give_the_right_sums(way, groups):
@@ -172,6 +176,7 @@ def test_blocks_that_whole_tiles_do_not_fill_are_covered_once():
             run_over_nan(Gemm(37, 29, 50), gemm_cpu, {**choice, "depth": 32, "pack": pack})
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=x86-64-v3"])
 @pytest.mark.parametrize("lanes", [4, 8, 16])
 def test_every_second_pixel_that_is_read_in_place_gives_the_right_sums(target, lanes):

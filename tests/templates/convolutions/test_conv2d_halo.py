@@ -51,6 +51,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", LAYERS)
 def test_results_are_those_of_the_convolution(name, tmp_path, monkeypatch):
     # Few tiles are several steps.

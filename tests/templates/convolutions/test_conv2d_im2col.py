@@ -43,6 +43,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("strange", [False, True], ids=["exact", "flagged"])
 @pytest.mark.parametrize("name", LAYERS)
 def test_results_are_right_with_infinities_and_nans_too(name, strange, tmp_path):

@@ -78,6 +78,7 @@ CASES = {
 RELU = (True, "relu", True, False)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_match_their_reference_in_the_emulator(name):
     rtol = 2e-2 if "16" in name or "tf32" in name else 1e-4
@@ -134,6 +135,7 @@ SIZES_OF_GROUPS = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("sizes", SIZES_OF_GROUPS, ids=str)
 def test_untuned_kernels_of_groups_suit_the_channels_of_one(sizes):
     n, side, channels, groups = sizes

@@ -47,6 +47,7 @@ LAYERS = {
 }  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("strange", [False, True], ids=["exact", "flagged"])
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers_are_right_also_where_floats_have_no_pieces(name, strange, tmp_path):

@@ -41,6 +41,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("knobs", KNOBS)
 @pytest.mark.parametrize("name", LAYERS)
 def test_results_on_copies_are_those_of_the_convolution(name, knobs, tmp_path):
@@ -61,6 +62,7 @@ LAYERS_OF_FLOATS = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("knobs", FLOATS)
 @pytest.mark.parametrize("name", LAYERS_OF_FLOATS)
 def test_results_of_floats_on_copies_are_those_of_the_convolution(name, knobs, tmp_path):

@@ -53,6 +53,7 @@ FEW = {
 }  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("strange", [False, True], ids=["exact", "flagged"])
 @pytest.mark.parametrize("name", FEW)
 def test_windows_are_right_also_where_floats_have_no_pieces(name, strange, tmp_path):

@@ -79,6 +79,7 @@ def transposed_layers_are_between_copies(monkeypatch):
     monkeypatch.setattr(conv2d_transpose_direct, "is_faster", lambda *_: False)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("template", "case"),
     [

@@ -113,6 +113,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", LAYERS)
 def test_results_are_those_of_the_convolution(name, tmp_path, monkeypatch):
     monkeypatch.setattr(gemm_tma_tiling, "MULTIPROCESSORS", 2)  # few tiles are several steps

@@ -38,6 +38,7 @@ SHAPES = {
 }  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", SHAPES)
 def test_windows_of_a_channel_match_their_reference(name):
     shape = SHAPES[name]
@@ -47,6 +48,7 @@ def test_windows_of_a_channel_match_their_reference(name):
     assert window_cpu.violation(shape, choice, Target("llvm")) is None
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", SHAPES)
 def test_windows_that_are_read_where_they_lie_match_their_reference(name):
     shape, tried = SHAPES[name], 0
@@ -115,6 +117,7 @@ def test_what_a_cpu_does_not_compute_of_windows_is_said():
 SHORT = [(9, 3, 2, 1, 5, 4), (9, 3, 2, 1, 5, 8), (9, 3, 2, 1, 5, 16), (5, 7, 1, 3, 1, 8)]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("copied", [0, 1])
 @pytest.mark.parametrize(("size", "taps", "stride", "padding", "lines", "lanes"), SHORT)
 def test_windows_of_short_lines_read_nothing_beyond_the_images(

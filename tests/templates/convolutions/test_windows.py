@@ -61,6 +61,7 @@ INTEGERS = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("name", INTEGERS)
 def test_depthwise_sums_of_8_bit_integers_are_exact(name, layout):
@@ -173,6 +174,7 @@ CELLS = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("name", CELLS)
 def test_elements_that_are_loaded_at_once_reach_their_channels_and_columns(name, dtype):

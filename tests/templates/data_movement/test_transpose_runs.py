@@ -33,6 +33,7 @@ PARTS = [
 ]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("shape", [*PLANES, *PARTS], ids=str)
 def test_every_choice_moves_all_elements(shape, tmp_path):
     options = transpose_runs.candidates(shape)

@@ -31,6 +31,7 @@ SHAPES = [
 ]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_choices_move_all_elements(shape):
     options = transpose_tiles.candidates(shape)

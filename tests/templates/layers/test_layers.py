@@ -85,6 +85,7 @@ LAYERS = {
 }  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_layer_with_all_that_follows_is_one_kernel_of_a_template(name):
     graph = Graph.of(LAYERS[name]())

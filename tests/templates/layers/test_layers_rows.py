@@ -58,6 +58,7 @@ ROWS = {
 SHORT = {name: ("float16", "bfloat16")[i % 2] for i, name in enumerate(ROWS)}
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("name", "dtype"), [*((name, "float32") for name in ROWS), *SHORT.items()]
 )
@@ -96,6 +97,7 @@ LEFT = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("target", ["c", "cuda -emulate"])
 @pytest.mark.parametrize("name", LEFT)
 def test_what_no_template_takes_is_computed_by_rule(name, target, tmp_path):
@@ -114,6 +116,7 @@ def test_softmax_along_any_axis_is_called_by_name(op, axis, tmp_path):
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [
@@ -229,6 +232,7 @@ def test_attention_with_a_mask_that_is_an_input_stays_one_operator(rows, dtype):
     np.testing.assert_allclose(got.numpy().astype("float64"), want, rtol=2e-2, atol=2e-2)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("target", "kind"), [(EMULATED, "cuda"), (CPU, "cpu")])
 @pytest.mark.parametrize("name", elementwise_cases(1, 1))
 def test_elementwise_operators_are_called_by_name(name, target, kind, tmp_path, monkeypatch):

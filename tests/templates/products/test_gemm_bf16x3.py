@@ -128,6 +128,7 @@ def test_a_float_that_has_no_pieces_flags_its_tile(number, flagged, tmp_path):
     assert flags.tolist() == [0, 0, 0, 0, 0, int(flagged), 0, 0, 0]  # the second tile's last chunk
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("strange", [False, True], ids=["exact", "flagged"])
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_are_right_also_where_floats_have_no_pieces(name, strange, tmp_path):

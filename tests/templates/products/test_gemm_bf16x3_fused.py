@@ -45,6 +45,7 @@ PRODUCTS = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("strange", [False, True], ids=["exact", "flagged"])
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_are_right_also_where_floats_have_no_pieces(name, strange, tmp_path):

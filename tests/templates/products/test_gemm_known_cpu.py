@@ -34,6 +34,7 @@ def test_blocks_of_weights_give_the_right_sums(rows, vectors, lanes, depth):
             run_over_nan(shape, gemm_packed_cpu, tile | block)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("transposed", [*itertools.product([False, True], repeat=2)])
 @pytest.mark.parametrize("number", range(len(TILES)))
 def test_batches_of_transposed_operands_give_the_right_sums(number, transposed):

@@ -103,6 +103,7 @@ ACROSS = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("extra", [{}, {"warps_n": 2, "frags_m": 2, "frags_n": 4, "stages": 3}])
 @pytest.mark.parametrize("name", ACROSS)
 def test_integers_stored_across_the_sum_are_exact_in_the_emulator(name, extra):

@@ -39,6 +39,7 @@ def choice_of(shape, **change):
     return {"wgmma": gemm_skinny.VALUE, **CHOICE, "frags_n": columns, **change}
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_match_their_reference_in_the_emulator(name, tmp_path):
     shape, change = PRODUCTS[name]

@@ -62,6 +62,7 @@ def assert_exact(source):
     np.testing.assert_array_equal(arrays[-1], source.reference(*arrays[:2]))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_few_rows_are_exact_in_the_emulator(name):
     shape, choice = PRODUCTS[name]

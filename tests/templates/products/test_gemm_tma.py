@@ -224,6 +224,7 @@ PRODUCTS = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_read_their_operands_where_boxes_put_them(name, tmp_path, monkeypatch):
     """The emulator reads shared memory where the descriptors of operands say that they are."""
@@ -293,6 +294,7 @@ INTEGERS = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", INTEGERS)
 def test_products_of_integers_are_exact(name, tmp_path, monkeypatch):
     monkeypatch.setattr(gemm_tma_tiling, "MULTIPROCESSORS", 2)
@@ -351,6 +353,7 @@ def drawn(shape, count):
     return found
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_every_shape_has_choices_that_fit_a_block_and_its_default_is_one(shape):
     choices = [gemm_tma.default_choice(shape, HOPPER), *drawn(shape, 10)]
@@ -360,6 +363,7 @@ def test_every_shape_has_choices_that_fit_a_block_and_its_default_is_one(shape):
         assert launch_violation(kernel, HOPPER.limits) is None
 
 
+@pytest.mark.many_cases
 @needs_nvcc
 @pytest.mark.parametrize(
     ("shape", "chosen"),

@@ -62,6 +62,7 @@ PRODUCTS = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_are_right(name, tmp_path):
     shape, changes = PRODUCTS[name]

@@ -188,6 +188,7 @@ def test_rows_that_cannot_be_copied_are_an_error_that_says_so():
         gemm_wgmma.kernel(shape, choice)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_read_their_operands_where_copies_put_them(name, tmp_path):
     """The emulator reads shared memory where the descriptors of operands say that they are."""

@@ -57,6 +57,7 @@ SMALL = {
 }  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", SMALL)
 def test_what_stays_changes_no_result(name, monkeypatch):
     monkeypatch.setattr(l2_resident, "MEGABYTE", 1000)

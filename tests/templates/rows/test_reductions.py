@@ -72,6 +72,7 @@ WIDE = [
 ]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("family", [reduce_cuda, reduce_staged])
 @pytest.mark.parametrize("shape", WIDE, ids=str)
 def test_elements_of_eight_bytes_are_reduced_in_them(family, shape):

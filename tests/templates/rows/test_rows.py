@@ -80,6 +80,7 @@ def test_reductions_match_their_reference_in_the_emulator(args):
     check_emulated("reduce.cuda", args, rtol=1e-2 if args[-1] == "bfloat16" else 1e-4)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("inner", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("depth", [1, 2, 5, 9])
 @pytest.mark.parametrize("outer", [1, 7, 100_000])

@@ -79,6 +79,7 @@ def test_a_row_with_a_nan_or_an_infinity_leaves_the_others_alone(operation, what
     np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("extents", REDUCTIONS, ids=str)
 def test_reductions_match_numpy(operation, extents):
@@ -99,6 +100,7 @@ def test_reductions_match_numpy(operation, extents):
         np.testing.assert_allclose(out, wanted, rtol=2e-5)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("operation", ["max", "min", "argmax", "argmin"])
 @pytest.mark.parametrize("inner", [1, 5])
 @pytest.mark.parametrize("split", [1, 4])
@@ -139,6 +141,7 @@ def test_prefix_sums_match_numpy(columns, lanes):
     np.testing.assert_allclose(out, np.cumsum(data.astype(np.float64), axis=1), atol=1e-4)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "int64"])
 @pytest.mark.parametrize(
     ("extents", "axes"),

@@ -40,6 +40,7 @@ def check(family, shape, choice, extents):
     np.testing.assert_array_equal(out.astype(int), data.cumsum(1), err_msg=str(choice))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_columns_are_summed_exactly(shape):
     options = scan_columns.candidates(shape)

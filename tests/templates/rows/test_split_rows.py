@@ -33,6 +33,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("split", [2, 8, 64])
 @pytest.mark.parametrize(("family", "shape", "knobs", "rtol"), CASES)
 def test_rows_that_are_divided_match_their_reference_in_the_emulator(

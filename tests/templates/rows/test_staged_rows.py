@@ -46,6 +46,7 @@ CASES = [
 ]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("family", "shape"), CASES, ids=[str(shape) for _, shape in CASES])
 def test_choices_match_float64_in_the_emulator(family, shape):
     options = family.candidates(shape)
