@@ -294,3 +294,12 @@ extern "C" __global__ void f(const float* a, float* b) {
     a = np.arange(64, dtype=F32)
     out = run(text, [a, np.zeros(64, F32)], block=64)
     np.testing.assert_array_equal(out, np.tile(a.reshape(4, 16).sum(1), 16) + 4)
+
+
+@pytest.mark.parametrize("header", ["memory", "functional", "regex"])
+def test_headers_of_the_cxx_library_can_be_included(header):
+    """One has a word of CUDA within an attribute of GCC."""
+    twice = "__noinline__ __device__ float twice(float x) { return 2 * x; }"
+    prelude = f"#include <{header}>\n{twice}"
+    values = np.arange(4, dtype=F32)
+    assert (one_per_thread("twice(a)", values, prelude=prelude) == 2 * values).all()
