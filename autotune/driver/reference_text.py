@@ -110,6 +110,8 @@ def _plain(part: object) -> object:
 def _plain_node(node: ast.AST) -> tuple[str, dict[str, object]]:
     """Return a node for JSON, without fields that are empty: later versions have more of these."""
     fields = [(name, value) for name, value in ast.iter_fields(node) if name not in _IDLE]
+    if isinstance(node, ast.JoinedStr):  # Python 3.12 ends some of them with an empty text
+        fields = [("values", [one for one in node.values if not _is_empty_text(one)])]
     kept = {name: _plain(value) for name, value in fields if value is not None and value != []}
     return type(node).__name__, kept
 
@@ -117,3 +119,7 @@ def _plain_node(node: ast.AST) -> tuple[str, dict[str, object]]:
 def _is_idle(statement: object) -> bool:
     """Return whether a statement is a constant, such as a docstring."""
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _is_empty_text(part: ast.expr) -> bool:
+    return isinstance(part, ast.Constant) and part.value == ""

@@ -46,6 +46,26 @@ def test_a_reference_is_written_alike_by_every_version_of_python():
     )
 
 
+def test_an_empty_text_that_python_3_12_adds_to_a_formatted_string_does_not_count(monkeypatch):
+    def formatted(x, by):
+        return f"{x:>{by}}"
+
+    before, parse = identity(formatted), ast.parse
+
+    def of_3_12(text):
+        tree = parse(text)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr):
+                node.values.append(ast.Constant(""))
+        return tree
+
+    monkeypatch.setattr(ast, "parse", of_3_12)
+    reference_text._nodes.cache_clear()
+    reference_text._source.cache_clear()
+    assert identity(formatted) == before
+    assert '"JoinedStr"' in before
+
+
 def test_name_docstring_annotations_and_layout_of_a_reference_do_not_count():
     def doubled(x: list, by: int = 2) -> list:
         """Return it twice."""
