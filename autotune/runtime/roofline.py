@@ -29,7 +29,6 @@ from autotune.runtime.compile.toolchain import host_cpu
 from autotune.runtime.device import Device
 from autotune.runtime.executable import Executable
 from autotune.runtime.load import load
-from autotune.runtime.nvidia.driver import driver_version
 from autotune.runtime.roofline_kernels import RooflineKernels
 from autotune.runtime.timing import TimeOptions
 from autotune.target import Target
@@ -167,6 +166,8 @@ def _path(name: str) -> Path:
 def _identity(device: Device) -> str:
     if device.kind == "cpu":
         return f"cpu {host_cpu()} {device.multi_processor_count} threads"
+    from autotune.runtime.nvidia.driver import driver_version  # imports PyCUDA where it is
+
     return f"{device.device_name} driver {driver_version()}"
 
 

@@ -64,7 +64,8 @@ def test_a_launch_over_a_limit_is_refused_before_compiling(options, message, mon
         driver.build(kernel, target="cuda -arch=sm_80")
 
 
-def test_shared_memory_that_another_device_has_is_refused_with_how_to_name_it():
+def test_shared_memory_that_another_device_has_is_refused_with_how_to_name_it(monkeypatch):
+    monkeypatch.setattr("autotune.target.backends.cuda.cuda_device", lambda: None)
     kernel = replace(CUDA, shared_bytes=100 << 10)
     with pytest.raises(InstantiationError, match="'cuda -emulate -arch=sm_90' emulates"):
         driver.build(kernel, target="cuda -emulate")

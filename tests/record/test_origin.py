@@ -52,6 +52,7 @@ def here(monkeypatch):
         monkeypatch.setattr("autotune.target.backends.cuda.cuda_device", lambda: device)
 
     object.__setattr__(CUDA, "query", lambda index: None)
+    monkeypatch.setattr("autotune.target.backends.cuda.cuda_device", lambda: None)
     yield put
     object.__setattr__(CUDA, "query", driver)
 
