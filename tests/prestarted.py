@@ -163,6 +163,7 @@ def main(port):
     """Be a template: import the module, and fork what is asked for until nobody can ask."""
     hello = port.receive()
     importlib.import_module(hello["module"])
+    importlib.import_module("numpy.ma")  # as the first median does
     place = _place_of_thread_id()
     single = len(os.listdir("/proc/self/task")) == 1
     port.send({"works": single and place is not None})
