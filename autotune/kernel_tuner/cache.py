@@ -40,12 +40,14 @@ class Cache:
         path: the file.
         kernel, size: name of the kernel, and extents of its problem.
         tune_params: the values of each parameter.
+        device: the name of the one that is measured; a file that is read has its own.
     """
 
     path: Path
     kernel: str
     size: tuple[int, ...]
     tune_params: Mapping[str, Sequence[object]]
+    device: str = ""
     _entries: dict[str, Result] = field(default_factory=dict)
     _written: float = field(default_factory=time.monotonic)
 
@@ -65,12 +67,15 @@ class Cache:
                 set(held.knobs) != set(self.tune_params)
             ),
             f"problem size {sizes}, not {list(self.size)}": (
-                len(sizes) == len(held.args) and not _same_size(sizes, self.size)
+                0 < len(sizes) == len(held.args)
+                and bool(self.size)
+                and not _same_size(sizes, self.size)
             ),
         }
         for other, differs in others.items():
             if differs:
                 raise TunerError(f"cache {self.path} has {other}: name another file")
+        self.device = self.device or held.device or ""
         for trial in held.trials:
             self._keep(cached_result(trial))
         return list(held.trials)
@@ -88,7 +93,7 @@ class Cache:
         Where that fails, on a full disk say, it is logged: results are worth more than a cache.
         """
         head = {
-            "device_name": "",
+            "device_name": self.device,
             "kernel_name": self.kernel,
             "problem_size": list(self.size),
             "tune_params_keys": list(self.tune_params),

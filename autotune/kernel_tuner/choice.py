@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral
@@ -11,7 +12,7 @@ from typing import Any
 from autotune.errors import TunerError
 from autotune.task import Task
 from autotune.tuner import GATuner, GridSearchTuner, RandomTuner, SimulatedAnnealingTuner, Tuner
-from autotune.utils.check import shown
+from autotune.utils.check import Check, shown
 
 logger = logging.getLogger("autotvm")
 
@@ -23,11 +24,20 @@ _TUNERS: Mapping[str, type[Tuner]] = {
     "simulated_annealing": SimulatedAnnealingTuner,
 }
 _OTHERS = (
-    "basinhopping", "bayes_opt", "bayes_opt_BOTorch", "bayes_opt_old", "diff_evo",
-    "dual_annealing", "firefly_algorithm", "greedy_ils", "greedy_mls", "minimize", "mls",
-    "ordered_greedy_mls", "pso", "pyatf_strategies", "skopt",
+    "adaptive_tabu_greywolf", "basinhopping", "bayes_opt", "bayes_opt_BOTorch", "bayes_opt_old",
+    "diff_evo", "dual_annealing", "firefly_algorithm", "greedy_ils", "greedy_mls", "hybrid_vndx",
+    "minimize", "mls", "ordered_greedy_mls", "pso", "pyatf_strategies", "skopt",
 )  # fmt: skip
 STRATEGIES = (*_TUNERS, *_OTHERS)
+# How many configurations Kernel Tuner tries without max_fevals: of some the population and the
+# generations, of climbers a number; all others go on until the space is exhausted.
+_POPULATIONS = {
+    "diff_evo": (16, None), "firefly_algorithm": (20, 100), "genetic_algorithm": (26, 90),
+    "pso": (50, 190),
+}  # fmt: skip
+_CLIMBERS = ("greedy_ils", "greedy_mls", "mls", "ordered_greedy_mls")
+_CLIMBS = 100
+_FRACTION = 0.1
 
 
 @dataclass(frozen=True)
@@ -44,38 +54,80 @@ class Choice:
     options: Mapping[str, Any]
     seed: int | None
 
-    def tuner(self, task: Task) -> Tuner:
-        """Make the tuner.
+    @property
+    def name(self) -> str:
+        """The name of the strategy.
 
         Raises:
             TunerError: there is no such strategy.
         """
-        name = "brute_force" if self.strategy is None else self.strategy
-        if self.strategy is None and "max_fevals" in self.options:
-            name = "random_sample"
-        if not isinstance(name, str) or name not in STRATEGIES:
+        if self.strategy is None:
+            return "random_sample" if "max_fevals" in self.options else "brute_force"
+        if isinstance(self.strategy, str) and self.strategy in STRATEGIES:
+            return self.strategy
+        if callable(getattr(self.strategy, "tune", None)):
             raise TunerError(
-                f"strategy: expected one of {', '.join(STRATEGIES)}, got {shown(name)}"
+                f"strategy: {shown(self.strategy)} walks Kernel Tuner's Searchspace, which is not "
+                f"here: write a subclass of autotune.tuner.Tuner, or name one of "
+                f"{', '.join(STRATEGIES)}"
             )
-        if name in _TUNERS:
-            return _TUNERS[name](task, seed=self.seed)
+        raise TunerError(
+            f"strategy: expected one of {', '.join(STRATEGIES)}, got {shown(self.strategy)}"
+        )
+
+    @property
+    def seconds(self) -> float | None:
+        """After how many seconds nothing more is tried; None for never.
+
+        Raises:
+            TunerError: ``time_limit`` is no positive number.
+        """
+        limit = self.options.get("time_limit")
+        return None if limit is None else Check(TunerError, "strategy_options").seconds(
+            "time_limit", limit
+        )  # fmt: skip
+
+    def tuner(self, task: Task) -> Tuner:
+        """Make the tuner."""
+        if self.name in _TUNERS:
+            return _TUNERS[self.name](task, seed=self.seed)
         from autotune.tuner import AutoTuner
 
-        logger.info("strategy %r is not here: AutoTuner takes its place", name)
+        logger.info("strategy %r is not here: AutoTuner takes its place", self.name)
         return AutoTuner(task, seed=self.seed)
 
     def trials(self, count: int) -> int:
-        """Return how many configurations are tried of so many.
+        """Return how many configurations are tried of so many, by default as Kernel Tuner does.
 
         Raises:
-            TunerError: ``max_fevals`` is no number of them.
+            TunerError: an option is no number of them, or no such strategy is there.
         """
-        most = self.options.get("max_fevals")
-        if most is None:
+        if self.options.get("max_fevals") is not None:
+            return min(self._whole("max_fevals", None), count)
+        if self.name == "random_sample":
+            return max(1, math.ceil(self._fraction() * count))
+        if self.name in _CLIMBERS:
+            return min(_CLIMBS, count)
+        people, generations = _POPULATIONS.get(self.name, (None, None))
+        if people is None or (generations is None and self.options.get("maxiter") is None):
             return count
-        if not isinstance(most, Integral) or most < 1:
+        return min(self._whole("popsize", people) * self._whole("maxiter", generations), count)
+
+    def _whole(self, name: str, default: int | None) -> int:
+        value = self.options.get(name)
+        value = default if value is None else value
+        if not isinstance(value, Integral) or value < 1:
             raise TunerError(
-                "strategy_options: expected max_fevals to be a whole number from 1 on, got "
-                f"{shown(most)}"
+                f"strategy_options: expected {name} to be a whole number from 1 on, got "
+                f"{shown(value)}"
             )
-        return min(int(most), count)
+        return int(value)
+
+    def _fraction(self) -> float:
+        value = self.options.get("fraction", _FRACTION)
+        if not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise TunerError(
+                "strategy_options: expected fraction to be a number from 0 to 1, got "
+                f"{shown(value)}"
+            )
+        return float(value)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -11,44 +10,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autotune.driver import build
-from autotune.errors import SpaceError, TunerError
-from autotune.interchange import Trial, Trials, records_of
-from autotune.kernel.source import SourceKernel
+from autotune.errors import TunerError
+from autotune.interchange import read_kernel_tuner
 from autotune.kernel_tuner.cache import Cache, cache_path
 from autotune.kernel_tuner.checking import Checker, Verify, outputs_of
 from autotune.kernel_tuner.choice import Choice
 from autotune.kernel_tuner.defines import checked_defines
 from autotune.kernel_tuner.kernels import Problem, check_arguments, code_of, language_of
-from autotune.kernel_tuner.launch import Divisor, LaunchRule, Params
+from autotune.kernel_tuner.launch import Divisor, LaunchRule, plain_number
 from autotune.kernel_tuner.measured import Measured, device_name
-from autotune.kernel_tuner.objective import wanted_of
-from autotune.kernel_tuner.observers.nvml import check_parameters, observers_of
-from autotune.kernel_tuner.observers.observer import BenchmarkObserver, OutputObserver, observed
-from autotune.kernel_tuner.restrictions import filters_of
-from autotune.kernel_tuner.results import (
-    Metric,
-    Result,
-    add_metrics,
-    cached_result,
-    check_metrics,
-)
-from autotune.kernel_tuner.util import (
-    ErrorConfig,
-    RuntimeFailedConfig,
-    get_best_config,
-    get_config_string,
-)
-from autotune.measure import measure_option
-from autotune.measure.types import MeasureInput, MeasureResult
-from autotune.target import Target
-from autotune.task import TASK_TABLE, Task, create, get_config, template
-
-logger = logging.getLogger("autotvm")
+from autotune.kernel_tuner.objective import Wanted, wanted_of
+from autotune.kernel_tuner.observers.nvml import NVMLObserver, check_parameters, observers_of
+from autotune.kernel_tuner.observers.observer import OutputObserver
+from autotune.kernel_tuner.older import takes_older_names
+from autotune.kernel_tuner.results import Metric, Result, add_metrics, check_metrics
+from autotune.kernel_tuner.run import KernelRun, Space, simulated
+from autotune.kernel_tuner.util import ErrorConfig, get_best_config, get_config_string
+from autotune.target import Target, device_class
 
 Array = npt.NDArray[Any]
 
 
+@takes_older_names
 def tune_kernel(
     kernel_name: str,
     kernel_source: object,
@@ -128,42 +111,107 @@ def tune_kernel(
     del platform, compiler, log, parallel
     _refuse(texmem_args=texmem_args, objectives=objectives)
     named = check_metrics(metrics)
-    values = {str(name): list(each) for name, each in dict(tune_params).items()}
-    check_parameters(list(values))
+    space = Space.of(tune_params, restrictions)
     divisors = (grid_div_x, grid_div_y, grid_div_z)
     rule = _rule(problem_size, divisors, block_size_names, smem_args)
+    choice = Choice(strategy, strategy_options or {}, seed)
+    shown = _Shown(named, objective, objective_higher_is_better, verbose, quiet)
+    file = None
+    if cache is not None:
+        size = () if problem_size is None else rule.size(space.first)
+        file = Cache(cache_path(cache), kernel_name, size, space.values)
+    if simulation_mode:
+        results = simulated(space, choice, file)
+        wanted = shown.wanted(observers, [name for each in results for name in each])
+        about = {"target": "", "device_name": file.device if file else "", "simulation": True}
+        return shown.finished(results, wanted, about)
+    check_parameters(list(space.values))
     problem = _problem(
         kernel_name, kernel_source, arguments, rule, cmem_args, compiler_options, lang, defines
     )
-    seen, own = observers_of(observers, _target(problem))
-    wanted = wanted_of(objective, objective_higher_is_better, named, seen)
+    target = _target(problem)
+    seen, own = observers_of(observers, target)
+    wanted = shown.wanted(observers)
     looking = any(isinstance(each, OutputObserver) for each in own)
     checker = Checker(answer, atol, verify, len(arguments), compares=not looking)
-    choice = Choice(strategy, strategy_options or {}, seed)
     how = Measured(device, iterations, seen, wanted)
-    run = KernelRun(problem, values, restrictions, _target(problem), how, own, checker)
-    first = {name: each[0] for name, each in values.items()}
-    file = None
-    if cache is not None:
-        file = Cache(cache_path(cache), kernel_name, rule.size(first), values)
-    results = run.results(choice, file, bool(simulation_mode))
+    run = KernelRun(problem, space, target, how, own, checker)
+    if file is not None:
+        file.device = device_class(target, device) or ""
+    results = run.results(choice, file)
     for each in results:
         run.check(each)
-        add_metrics(each, named)
-        if verbose and not quiet:
-            print(get_config_string(each))
-    if file is not None and not simulation_mode:
+    about = {"target": str(target), "device_name": device_name(target, device)}
+    found = shown.finished(results, wanted, about)
+    if file is not None:
         file.add(results)
         file.write()
-    best = get_best_config(results, wanted.name, wanted.higher)
-    if not quiet:
-        print(f"best of {len(results)} by {wanted.name}: {get_config_string(best)}")
-    good = [each for each in results if not isinstance(each["time"], ErrorConfig)]
-    failed = [each for each in results if isinstance(each["time"], ErrorConfig)]
-    about = {"best_config": best, "failed": failed, "target": str(run.target)}
-    return good, {**about, "device_name": device_name(run.target, device)}
+    return found
 
 
+@dataclass(frozen=True)
+class _Shown:
+    """What is computed of results, and printed.
+
+    Attributes:
+        metrics: added to results.
+        objective, higher: what is best.
+        verbose, quiet: whether each result is printed, or nothing.
+    """
+
+    metrics: Mapping[str, Metric]
+    objective: str | None
+    higher: bool | None
+    verbose: bool
+    quiet: bool
+
+    def wanted(self, observers: object, held: Iterable[str] = ()) -> Wanted:
+        """Return what is best, among items of results that observers or a cache bring."""
+        listed = observers if isinstance(observers, list | tuple) else []
+        seen = [each for each in listed if isinstance(each, NVMLObserver)]
+        return wanted_of(self.objective, self.higher, self.metrics, seen, held)
+
+    def finished(
+        self, results: Sequence[Result], wanted: Wanted, about: Mapping[str, Any]
+    ) -> tuple[list[Result], dict[str, Any]]:
+        """Add metrics to results, and return what `tune_kernel` does."""
+        for each in results:
+            add_metrics(each, self.metrics)
+            if self.verbose and not self.quiet:
+                print(get_config_string(each))
+        best = get_best_config(results, wanted.name, wanted.higher)
+        if not self.quiet:
+            print(f"best of {len(results)} by {wanted.name}: {get_config_string(best)}")
+        good = [each for each in results if not isinstance(each["time"], ErrorConfig)]
+        failed = [each for each in results if isinstance(each["time"], ErrorConfig)]
+        return good, {"best_config": best, "failed": failed, **about}
+
+
+def tune_cache(
+    cache_path: str | PathLike[str], restrictions: object = None, **options: Any
+) -> tuple[list[Result], dict[str, Any]]:
+    """Tune what a cache of Kernel Tuner holds, without a kernel: see ``simulation_mode``.
+
+    Args:
+        cache_path: the file.
+        restrictions: of its configurations.
+        options: other arguments of `tune_kernel`.
+
+    Raises:
+        TunerError: it has no results, or not the values of its parameters.
+    """
+    held = read_kernel_tuner(cache_path)
+    space = {name: list(values) for name, values in held.knobs.items()}
+    if not space or not all(space.values()):
+        raise TunerError(f"tune_cache: {cache_path} does not hold the values of its parameters")
+    given: dict[str, Any] = {
+        "kernel_name": held.name, "kernel_source": "", "problem_size": None, "arguments": [],
+        "tune_params": space, "restrictions": restrictions, **options,
+    }  # fmt: skip
+    return tune_kernel(**given, cache=cache_path, simulation_mode=True)
+
+
+@takes_older_names
 def run_kernel(
     kernel_name: str,
     kernel_source: object,
@@ -237,12 +285,7 @@ def _rule(
     smem_args: Mapping[str, object] | None,
 ) -> LaunchRule:
     shared: Any = (smem_args or {}).get("size", 0)
-    return LaunchRule(problem_size, divisors, tuple(names or ()), _term(shared))
-
-
-def _term(value: Any) -> Any:
-    """Return a number of numpy as one of Python."""
-    return value.item() if isinstance(value, np.generic) else value
+    return LaunchRule(problem_size, divisors, tuple(names or ()), plain_number(shared))
 
 
 def _problem(
@@ -265,135 +308,3 @@ def _problem(
 
 def _target(problem: Problem) -> Target:
     return Target.current() or Target(problem.language)
-
-
-@dataclass(frozen=True)
-class _Held:
-    """A value of a cache as a configuration of a template holds it."""
-
-    val: object
-
-
-class KernelRun:
-    """The configurations of one kernel and what they take."""
-
-    def __init__(
-        self,
-        problem: Problem,
-        values: Mapping[str, Sequence[object]],
-        restrictions: object,
-        target: Target,
-        how: Measured,
-        observers: Sequence[BenchmarkObserver],
-        checker: Checker,
-    ) -> None:
-        for name, each in values.items():
-            if not each:
-                raise SpaceError(f"tune_params: {name!r} has no values")
-        self.problem, self.values, self.target = problem, values, target
-        self._restrictions = filters_of(restrictions, tuple(values))
-        self._how = how
-        self._observers = observers
-        self._checker = checker
-
-    def results(self, choice: Choice, cache: Cache | None, simulated: bool) -> list[Result]:
-        """Return what configurations take, those of the cache first."""
-        known = [] if cache is None else cache.read()
-        known = [each for each in known if self._allowed(each.choices)]
-        if simulated:
-            if not known:
-                where = "no cache" if cache is None else f"cache {cache.path}"
-                raise TunerError(f"simulation_mode: {where} has no results of these parameters")
-            return self._simulated(choice, known)
-        task = self._task()
-        try:
-            new = self._measured(task, choice, known, cache)
-            for each in new:
-                self._observe(each)
-            return [*map(cached_result, known), *new]
-        finally:
-            TASK_TABLE.pop(task.name, None)
-            if cache is not None:
-                cache.write()
-
-    def _allowed(self, choices: Mapping[str, object]) -> bool:
-        """Return whether these values are among those that are tuned, and no restriction's."""
-        if any(choices[name] not in values for name, values in self.values.items()):
-            return False
-        held = {name: _Held(value) for name, value in choices.items()}
-        return all(bool(restriction(held)) for restriction in self._restrictions)
-
-    def _simulated(self, choice: Choice, known: Sequence[Trial]) -> list[Result]:
-        order = np.random.default_rng(choice.seed).permutation(len(known))
-        few = choice.trials(len(known))
-        chosen = range(len(known)) if few == len(known) else sorted(order[:few])
-        return [cached_result(known[i]) for i in chosen]
-
-    def _task(self) -> Task:
-        """Register a template of the kernel, and return its task."""
-        name = f"kernel_tuner/{self.problem.name}"
-        TASK_TABLE.pop(name, None)
-
-        @template(name)
-        def tuned(*size: int) -> SourceKernel:
-            del size
-            cfg = get_config()
-            for each, values in self.values.items():
-                cfg.define_knob(each, [_term(value) for value in values])
-            for restriction in self._restrictions:
-                cfg.multi_filter(restriction)
-            return self.problem.kernel({each: cfg[each].val for each in self.values})
-
-        size = self.problem.rule.size({n: _term(each[0]) for n, each in self.values.items()})
-        return create(name, args=size, target=self.target)
-
-    def _measured(
-        self, task: Task, choice: Choice, known: Sequence[Trial], cache: Cache | None
-    ) -> list[Result]:
-        found: list[Result] = []
-
-        def keep(
-            _: object, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
-        ) -> None:
-            new = [self._how.result(i, r) for i, r in zip(inputs, results, strict=True)]
-            found.extend(new)
-            if cache is not None:
-                cache.add(new)
-
-        runner = self._how.runner(self.problem.values())
-        choice.tuner(task).tune(
-            choice.trials(task.config_space.valid_count),
-            measure_option("local", runner),
-            callbacks=[keep],
-            resume=self._pairs(task, known) or None,
-            timeout_s=choice.options.get("time_limit"),
-            finalists=0,
-            fail_fast=None,
-            objective=self._how.wanted.objective(self._how.result),
-        )
-        return found
-
-    def _pairs(self, task: Task, known: Sequence[Trial]) -> list[Any]:
-        trials = Trials("Kernel Tuner", task.name, task.args, None, self.values, known)
-        return records_of(trials, name=task.name, args=task.args, target=self.target)
-
-    def _observe(self, result: Result) -> None:
-        """Add to a result what observers of the script say of a run."""
-        if not self._observers or isinstance(result["time"], ErrorConfig):
-            return
-        params: Params = {name: result[name] for name in self.values}
-        module = build(self.problem.kernel(params), target=self.target)
-        values = self.problem.values(params)
-        result.update(observed(self._observers, module, values, params, self._checker.answer))
-
-    def check(self, result: Result) -> None:
-        """Mark a result as failed if what it computes is wrong."""
-        checker = self._checker
-        if not checker.looks or isinstance(result["time"], ErrorConfig):
-            return
-        params: Params = {name: result[name] for name in self.values}
-        values = self.problem.values(params)
-        problem = checker.problem(self.problem.kernel(params), self.target, values)
-        if problem:
-            result["time"] = RuntimeFailedConfig("RuntimeFailedConfig")
-            result["error"] = f"wrong results: {problem}"

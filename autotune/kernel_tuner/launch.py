@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
+from typing import Any
+
+import numpy as np
 
 from autotune.errors import KernelError
 from autotune.interchange import Expression
@@ -109,3 +112,8 @@ def value_of(term: object, params: Params, what: str) -> int:
     if not isinstance(found, Integral):
         raise KernelError(f"{what}: expected a whole number, got {shown(found)} of {shown(term)}")
     return int(found)
+
+
+def plain_number(value: Any) -> Any:
+    """Return a number of numpy as one of Python."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from autotune.errors import TunerError
@@ -54,15 +54,22 @@ def wanted_of(
     higher: bool | None,
     metrics: Mapping[str, Metric],
     observers: Sequence[NVMLObserver],
+    held: Iterable[str] = (),
 ) -> Wanted:
     """Return what is best.
+
+    Args:
+        objective, higher: its name, and whether more of it is better.
+        metrics: added to results.
+        observers: bring items of results.
+        held: other items of results, of a cache.
 
     Raises:
         TunerError: there is no such item of results.
     """
     observed = [name for each in observers for name in each.observables]
     name = objective or "time"
-    known = ["time", *observed, *metrics]
+    known = list(dict.fromkeys(["time", *observed, *metrics, *held]))
     if name not in known:
         raise TunerError(f"objective: expected one of {', '.join(known)}, got {shown(name)}")
     more = name in _HIGHER if higher is None else bool(higher)

@@ -40,9 +40,14 @@ def result_of(inp: MeasureInput, result: MeasureResult) -> Result:
         found["error"] = result.error_msg
     for name, value in (result.evidence.resources or {}).items():
         found.setdefault({"registers": "num_regs"}.get(name, name), value)
+    if stages := result.evidence.stages:
+        found["compile_time"] = (stages[1] - stages[2]) * _MS
     found["benchmark_time"] = result.all_cost * _MS
-    stamp = datetime.fromtimestamp(result.timestamp, tz=timezone.utc)
-    return found | {"timestamp": str(stamp)}
+    return found | {"timestamp": _stamp(result.timestamp)}
+
+
+def _stamp(seconds: float) -> str:
+    return str(datetime.fromtimestamp(seconds, tz=timezone.utc))
 
 
 def _times(costs: Sequence[float], ok: bool, error_no: MeasureErrorNo) -> Result:
@@ -56,6 +61,8 @@ def cached_result(trial: Trial) -> Result:
     """Return a trial of a cache as the result that it was."""
     costs = trial.samples_s or (() if trial.seconds is None else (trial.seconds,))
     found = {**trial.choices, **_times(costs, bool(costs), trial.error_no)}
+    if trial.timestamp is not None:
+        found["timestamp"] = _stamp(trial.timestamp)
     return {**found, **{name: v for name, v in trial.entry.items() if name not in found}}
 
 
