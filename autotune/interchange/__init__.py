@@ -3,7 +3,7 @@
 from autotune.interchange.expressions import Expression, ExpressionRefused
 from autotune.interchange.foreign_files import ForeignFileError
 from autotune.interchange.formats import READERS, Imported, import_files, read_foreign
-from autotune.interchange.kernel_tuner import read_kernel_tuner
+from autotune.interchange.kernel_tuner import read_cache_file, read_kernel_tuner
 from autotune.interchange.records import records_of
 from autotune.interchange.t1 import Problem, read_t1
 from autotune.interchange.t4 import read_t4
@@ -21,6 +21,7 @@ __all__ = [
     "Trial",
     "Trials",
     "import_files",
+    "read_cache_file",
     "read_foreign",
     "read_kernel_tuner",
     "read_t1",

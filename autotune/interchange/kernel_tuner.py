@@ -64,6 +64,18 @@ def read_kernel_tuner(path: LogPath) -> Trials:
     return replace(found, problems=[*problems, *found.problems])
 
 
+def read_cache_file(path: LogPath) -> dict[str, object]:
+    """Return the JSON of a cache of Kernel Tuner, finished or not.
+
+    Raises:
+        ForeignFileError: it cannot be read, or is no such cache.
+    """
+    where = log_path(path)
+    top = an_object(_parse(read_text(where), where)[0], "a cache of Kernel Tuner", where)
+    an_object(top.get("cache"), "'cache'", where)
+    return dict(top)
+
+
 def trials_of(data: object, where: Path) -> Trials:
     """Return the trials in the JSON of a cache; see `read_kernel_tuner`."""
     top = an_object(data, "a cache of Kernel Tuner", where)

@@ -18,11 +18,14 @@ __all__ = ["run_kernel", "tune_cache", "tune_kernel"]
 # What to use -> names that are not here.
 _GONE = {
     "energy and power are measured by observers.nvml.NVMLObserver; registers and shared memory "
-    "are in each result": """
-        energy observers.pmt observers.powersensor observers.tegra observers.ncu
-        observers.BenchmarkObserver""",
-    "write the arrays as functions of a knob, in a template": "accuracy.Tunable",
-    "build the kernel with autotune.build": "core",
+    "are in each result": "energy observers.pmt observers.powersensor observers.tegra",
+    "counters of the profiler are not read: run ncu on a program that calls the kernel; registers "
+    "and shared memory are in each result": "observers.ncu",
+    "kernels run on devices of NVIDIA: see observers.nvml": "observers.amd observers.hip",
+    "build the kernel with autotune.build": "core backends runners cuda c opencl",
+    "loops with directives of OpenACC and OpenMP need a compiler that is not here: write the loop "
+    "as a kernel in CUDA, or as a function in C": "utils generation",
+    "write a subclass of autotune.tuner.Tuner": "strategies.common strategies.wrapper hyper",
     "restrictions of tune_kernel are counted and sampled without a list of all configurations; "
     "task.config_space of a template has len and get": "searchspace",
 }
@@ -32,7 +35,8 @@ _MODULES = (
     "util",
 )  # fmt: skip
 GONE = {f"autotune.kernel_tuner.{n}": why for why, names in _GONE.items() for n in names.split()}
-explain_imports(GONE)
+# A script that imports what it only uses by an option runs without it.
+explain_imports(GONE, late=True)
 
 if not TYPE_CHECKING:
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from autotune.kernel_tuner.observers.observer import OutputObserver
 from autotune.kernel_tuner.tunable import TunablePrecision
 from autotune.utils.check import Check, shown
 
-__all__ = ["AccuracyObserver", "TunablePrecision", "error_metric_from_name"]
+__all__ = ["AccuracyObserver", "Tunable", "TunablePrecision", "error_metric_from_name"]
 
 Array = npt.NDArray[Any]
 Metric = Callable[[Array, Array], Any]
@@ -55,6 +55,16 @@ def error_metric_from_name(key: str) -> Metric:
     if metric is None:
         raise TunerError(f"error metric: expected one of {', '.join(_NAMED)}, got {key!r}")
     return lambda a, b: metric(np.asarray(a, "float64"), np.asarray(b, "float64"))
+
+
+class Tunable:
+    """Stands in for arguments that are other arrays by the value of a parameter."""
+
+    def __init__(self, *args: object, **more: object) -> NoReturn:
+        raise TunerError(
+            "Tunable is not here: write the array as a function of a knob, in a template; for "
+            "other precisions of one array there is TunablePrecision"
+        )
 
 
 class AccuracyObserver(OutputObserver):

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from autotune.driver import build
 from autotune.errors import AutotuneError, TunerError
 from autotune.kernel.source import SourceKernel
+from autotune.kernel_tuner.given import is_elsewhere, on_host
 from autotune.runtime.module import Module
 from autotune.target import Target
 from autotune.utils.check import shown
@@ -26,10 +27,17 @@ def outputs_of(kernel: SourceKernel, target: Target, values: Sequence[Array]) ->
 
 
 def called(module: Module, values: Sequence[Any]) -> list[Array]:
-    """Call a built kernel on copies of values, and return what these are then."""
-    given = [np.array(each) if np.ndim(each) else np.asarray(each)[()] for each in values]
+    """Call a built kernel on copies of values, and return what these are then.
+
+    Arrays in the memory of a device are not copied: the kernel writes to them.
+    """
+    given = [each if is_elsewhere(each) else _copied(on_host(each)) for each in values]
     module(*given)
-    return [np.asarray(each) for each in given]
+    return [each if is_elsewhere(each) else np.asarray(each) for each in given]
+
+
+def _copied(value: Any) -> Any:
+    return np.array(value) if np.ndim(value) else np.asarray(value)[()]
 
 
 class Checker:
@@ -66,7 +74,9 @@ class Checker:
             raise TunerError(
                 f"answer: expected one item for each of {count} arguments, got {len(answer)}"
             )
-        self.answer: list[Any] | None = None if answer is None else list(answer)
+        self.answer: list[Any] | None = (
+            None if answer is None else [on_host(each) for each in answer]
+        )
         self._atol = atol
         self._verify = verify
         self._compares = compares

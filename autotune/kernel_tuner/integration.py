@@ -13,7 +13,7 @@ from typing import Any
 from autotune.errors import TunerError
 from autotune.utils.files import publish
 
-__all__ = ["create_device_targets", "get_objective_defaults", "store_results"]
+__all__ = ["TuneResults", "create_device_targets", "get_objective_defaults", "store_results"]
 
 _VERSION = "1.0.0"
 # Part of the names of objectives of which more is better.
@@ -79,6 +79,42 @@ def store_results(
     publish(path, json.dumps(about, indent=1, default=_plain).encode())
 
 
+class TuneResults:
+    """The results of a file of `store_results`.
+
+    Args:
+        results_filename: the file.
+
+    Raises:
+        TunerError: it cannot be read, or has no results of its objective.
+    """
+
+    def __init__(self, results_filename: str | PathLike[str]) -> None:
+        content = _content(Path(results_filename))
+        self.objective, self._higher = get_objective_defaults(content.get("objective"))
+        self._names = [str(each) for each in content["tunable_parameters"]]
+        self.data = [each for each in content["data"] if _is_number(each.get(self.objective))]
+        if not self.data:
+            raise TunerError(f"{results_filename} has no results with {self.objective!r}")
+
+    def get_best_config(
+        self, gpu_name: str = "default", problem_size: object = None
+    ) -> dict[str, Any]:
+        """Return the best parameters of a device for a problem size.
+
+        Without results of that size they are those that are best over all sizes of the device,
+        and without results of the device those over all devices.
+        """
+        device = [each for each in self.data if _macro(each["device_name"]) == _macro(gpu_name)]
+        size = _size(problem_size)
+        rows = [each for each in device if each.get("problem_size") == size] or device
+        if rows:
+            best = _common(rows, self._names, self.objective, self._higher)
+        else:
+            best = _over_all(self.data, self._names, self.objective, self._higher)
+        return {name: best[name] for name in self._names if name in best}
+
+
 def create_device_targets(
     header_filename: str | PathLike[str],
     results_filename: str | PathLike[str],
@@ -88,7 +124,7 @@ def create_device_targets(
     """Write a header that defines the best parameters of each device in a file of results.
 
     A program is compiled with ``-DTARGET_NAME=1`` for one of them; without, it has the parameters
-    that are best over all devices: least far from the best of each on average.
+    that are best over all devices and problem sizes: least far from the best of each on average.
 
     Args:
         header_filename: where to.
@@ -105,36 +141,50 @@ def create_device_targets(
     rows = [each for each in content["data"] if _is_number(each.get(name))]
     if not rows:
         raise TunerError(f"create_device_targets: {path} has no results with {name!r}")
-    choose: Callable[..., Any] = max if higher else min
-    devices = dict.fromkeys(str(each["device_name"]) for each in rows)
-    best = {
-        device: choose((r for r in rows if r["device_name"] == device), key=lambda r: r[name])
-        for device in devices
-    }
+    devices: dict[str, list[Mapping[str, Any]]] = {}
+    for each in rows:
+        devices.setdefault(str(each["device_name"]), []).append(each)
+    best = {device: _common(of, names, name, higher) for device, of in devices.items()}
     lines = ["/* The best parameters of each device; written by autotune. */", "#pragma once"]
     word = "#if"
     for device, row in best.items():
         lines += [f"{word} defined(TARGET_{_macro(device)}) /* {_comment(device)} */"]
         lines += _defines(names, row)
         word = "#elif"
-    shared = _over_all(rows, names, name, {d: row[name] for d, row in best.items()})
+    shared = _over_all(rows, names, name, higher)
     lines += ["#else /* the best over all devices */", *_defines(names, shared), "#endif", ""]
     publish(Path(header_filename), "\n".join(lines).encode())
 
 
+def _common(
+    rows: Sequence[Mapping[str, Any]], names: Sequence[str], name: str, higher: bool
+) -> Mapping[str, Any]:
+    """Return the parameters that are kept for most problem sizes; of several the best in all."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(json.dumps([row.get(each) for each in names]), []).append(row)
+    most = max(map(len, found.values()))
+    choose: Callable[..., Any] = max if higher else min
+    kept = [each for each in found.values() if len(each) == most]
+    first: Mapping[str, Any] = choose(kept, key=lambda each: sum(r[name] for r in each))[0]
+    return first
+
+
 def _over_all(
-    rows: Sequence[Mapping[str, Any]],
-    names: Sequence[str],
-    name: str,
-    best: Mapping[str, float],
+    rows: Sequence[Mapping[str, Any]], names: Sequence[str], name: str, higher: bool
 ) -> Mapping[str, Any]:
     """Return the parameters of the greatest mean part of the best; what is not there has none."""
+    choose: Callable[..., Any] = max if higher else min
+    best: dict[tuple[Any, Any], float] = {}
+    for row in rows:
+        where = row["device_name"], row.get("problem_size")
+        best[where] = choose(best.get(where, row[name]), row[name])
     parts: dict[str, float] = {}
     of: dict[str, Mapping[str, Any]] = {}
     for row in rows:
         key = json.dumps([row.get(each) for each in names])
         of.setdefault(key, row)
-        least, most = sorted((row[name], best[row["device_name"]]))
+        least, most = sorted((row[name], best[row["device_name"], row.get("problem_size")]))
         parts[key] = parts.get(key, 0) + (least / most if most else float(least == most))
     return of[max(parts, key=lambda key: parts[key])]
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any
 
 from autotune.driver import build
 from autotune.errors import TunerError
 from autotune.kernel_tuner.checking import called
+from autotune.kernel_tuner.integration import TuneResults
 from autotune.kernel_tuner.interface import Array, problem_of
 from autotune.kernel_tuner.launch import Divisor
+from autotune.kernel_tuner.measured import device_name
+from autotune.kernel_tuner.older import takes_older_names
 from autotune.runtime.module import Module
 
 _FLAGS = "a list with True or False for each argument"
@@ -22,9 +26,11 @@ class PythonKernel:
         kernel_name, kernel_source, problem_size: as `tune_kernel` takes them.
         arguments: of the shapes and dtypes of later calls.
         params: values of the parameters.
+        results_file: of `store_results`, whose best parameters of the device are taken.
         inputs: accepted: all arguments are passed to the kernel.
         outputs: which arguments a call returns; by default all.
-        device, platform, verbose: accepted for scripts.
+        platform, verbose: accepted for scripts.
+        device: index of the device of which results are looked for.
         block_size_names, grid_div_x, grid_div_y, grid_div_z, compiler_options, lang: as
             `tune_kernel` takes them.
 
@@ -33,6 +39,7 @@ class PythonKernel:
         CompileError: the kernel cannot be compiled.
     """
 
+    @takes_older_names
     def __init__(
         self,
         kernel_name: str,
@@ -51,8 +58,9 @@ class PythonKernel:
         verbose: bool = True,
         lang: str | None = None,
         compiler_options: Sequence[str] | None = None,
+        results_file: str | PathLike[str] | None = None,
     ) -> None:
-        del inputs, device, platform, verbose
+        del inputs, platform, verbose
         self._count = len(arguments)
         self._outputs = [True] * self._count if outputs is None else list(outputs)
         if len(self._outputs) != self._count:
@@ -63,7 +71,11 @@ class PythonKernel:
             flags=compiler_options, lang=lang,
         )  # fmt: skip
         self._rest = problem.values()[self._count :]
-        self.module: Module = build(problem.kernel(dict(params or {})), target=target)
+        self.params = dict(params or {})
+        if results_file is not None:
+            results = TuneResults(results_file)
+            self.params |= results.get_best_config(device_name(target, device), problem_size)
+        self.module: Module = build(problem.kernel(self.params), target=target)
 
     def __call__(self, *args: Any) -> list[Array]:
         """Run the kernel on copies, and return the outputs.
@@ -77,4 +89,7 @@ class PythonKernel:
         found = called(self.module, [*args, *self._rest])
         return [each for each, wanted in zip(found, self._outputs, strict=False) if wanted]
 
-    run_kernel = __call__
+    def run_kernel(self, *args: Any) -> list[Array]:
+        """Run the kernel on copies of arguments, or of a list of them, and return the outputs."""
+        listed = len(args) == 1 and isinstance(args[0], list | tuple)
+        return self(*(args[0] if listed else args))

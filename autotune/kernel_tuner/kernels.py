@@ -17,6 +17,7 @@ from autotune.kernel.kernel import Argument
 from autotune.kernel.prototype import prototype
 from autotune.kernel.source import SourceKernel, arg, constant
 from autotune.kernel_tuner.defines import macros_of, without_linkage
+from autotune.kernel_tuner.given import on_host
 from autotune.kernel_tuner.launch import LaunchRule, Params
 from autotune.kernel_tuner.tunable import TunablePrecision
 from autotune.target import Language
@@ -27,8 +28,20 @@ Array = npt.NDArray[Any]
 Given = Array | np.generic | TunablePrecision
 Code = str | PathLike[str] | Callable[[Params], str]
 
-_CUDA = ("CUDA", "CUPY", "NVCUDA")
-_SOURCES = (".cu", ".cuh", ".c", ".cc", ".cpp", ".h", ".hpp")
+_CUDA = ("CUDA", "CUPY", "NVCUDA", "PYCUDA")
+# A text that is a path: one word, with an ending.
+_PATH = re.compile(r"[^(){};<>\"\n]*\.\w+")
+_OTHER_FILES = {
+    ".cl": "OpenCL", ".opencl": "OpenCL", ".hip": "HIP", ".py": "Python", ".jl": "Julia",
+    **dict.fromkeys((".f", ".f90", ".f95", ".f03"), "Fortran"),
+}  # fmt: skip
+_LANGUAGES = (
+    "kernels are compiled from CUDA C++ and C; most in HIP are CUDA too, after a change of names"
+)
+# What launches kernels, or calls CUDA's runtime.
+_HOST_CODE = re.compile(
+    r"<<<[^<>;]*>>>\s*\(|\bcuda(?:Malloc|Memcpy|Free|Event|HostGet|Stream)\w*\s*\("
+)
 
 
 @dataclass(frozen=True)
@@ -159,11 +172,11 @@ def check_arguments(arguments: Sequence[object]) -> list[Given]:
         KernelError: one is something else, whose type in C nothing says.
     """
     found: list[Given] = []
-    for place, value in enumerate(arguments):
+    for place, value in enumerate(map(on_host, arguments)):
         if not isinstance(value, np.ndarray | np.generic | TunablePrecision):
             raise KernelError(
                 f"arguments[{place}]: expected an array or a number of numpy, such as "
-                f"numpy.int32(n), got {shown(value)}"
+                f"numpy.int32(n), or an array of PyTorch or CuPy, got {shown(value)}"
             )
         found.append(np.ascontiguousarray(value) if isinstance(value, np.ndarray) else value)
     return found
@@ -178,12 +191,15 @@ def read_code(code: str | PathLike[str]) -> str:
     """Return a source text, which may be given as the path of a file.
 
     Raises:
-        KernelError: the file cannot be read.
+        KernelError: the file cannot be read, or is in another language.
     """
-    if isinstance(code, str) and ("\n" in code or not code.endswith(_SOURCES)):
+    if isinstance(code, str) and not _PATH.fullmatch(code.strip()):
         return code
+    path = Path(code)
+    if other := _OTHER_FILES.get(path.suffix.lower()):
+        raise KernelError(f"kernel_source: {code} is in {other}: {_LANGUAGES}")
     try:
-        return Path(code).read_text("utf-8")
+        return path.read_text("utf-8")
     except OSError as error:
         raise KernelError(f"kernel_source: cannot read {code}: {error.strerror}") from error
 
@@ -205,8 +221,8 @@ def language_of(lang: object, code: Code) -> Language:
     Raises:
         KernelError: it is none of CUDA and C.
     """
+    text = "" if callable(code) else read_code(code)
     if lang is None:
-        text = "" if callable(code) else read_code(code)
         if "__kernel" in text or "get_global_id" in text:
             lang = "OpenCL"
         else:
@@ -215,5 +231,11 @@ def language_of(lang: object, code: Code) -> Language:
     if upper in _CUDA:
         return "cuda"
     if upper == "C":
+        if _HOST_CODE.search(text):
+            raise KernelError(
+                "lang='C': this is code of the host that launches CUDA kernels, which is not "
+                "tuned here: tune a kernel by itself (lang='CUDA'), whose launch follows from its "
+                "parameters"
+            )
         return "c"
-    raise KernelError(f"lang: expected CUDA or C, got {lang!r}; there is no other compiler here")
+    raise KernelError(f"lang: expected CUDA or C, got {lang!r}: {_LANGUAGES}")

@@ -1,17 +1,25 @@
-"""Kernel Tuner's `util`: failures, and the best of results."""
+"""Kernel Tuner's `util`: failures, the best of results, and caches as JSON."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any
+
+from autotune.interchange import read_cache_file
+from autotune.utils.files import publish
 
 __all__ = [
     "CompilationFailedConfig",
     "ErrorConfig",
     "InvalidConfig",
     "RuntimeFailedConfig",
+    "close_cache",
     "get_best_config",
     "get_config_string",
+    "read_cache",
 ]
 
 
@@ -73,3 +81,49 @@ def get_best_config(
         return {}
     choose = max if objective_higher_is_better else min
     return dict(choose(good, key=lambda each: each[objective]))
+
+
+def read_cache(cachefile: str | PathLike[str], open_cache: bool = True) -> dict[str, Any]:
+    """Return a cache as the JSON that it is; one of a run that was killed is read too.
+
+    Args:
+        cachefile: the file.
+        open_cache: whether its brackets are left open, as Kernel Tuner does, so that a script can
+            append entries that end in a comma: `close_cache` closes them.
+
+    Returns:
+        Its items. Entries that failed have their `ErrorConfig` as ``"__error__"`` too.
+
+    Raises:
+        ForeignFileError: it cannot be read, or is no cache.
+    """
+    held: dict[str, Any] = read_cache_file(cachefile)
+    kinds = (ErrorConfig, InvalidConfig, CompilationFailedConfig, RuntimeFailedConfig)
+    failures: dict[str, type[ErrorConfig]] = {each.__name__: each for each in kinds}
+    for entry in held["cache"].values():
+        words = [v for v in entry.values() if isinstance(v, str) and v in failures]
+        if words:
+            entry["__error__"] = failures[words[-1]](words[-1])
+    if open_cache:
+        text = Path(cachefile).read_text("utf-8").rstrip()
+        closed = text.removesuffix("}").rstrip().removesuffix("}").rstrip()
+        if closed != text and text.endswith("}") and _is_whole(text):
+            comma = "" if closed.endswith("{") else ","
+            publish(Path(cachefile), f"{closed}{comma}".encode())
+    return held
+
+
+def close_cache(cachefile: str | PathLike[str]) -> None:
+    """Close the brackets of a cache that `read_cache` or a run that was killed left open."""
+    path = Path(cachefile)
+    text = path.read_text("utf-8").rstrip()
+    if not _is_whole(text):
+        publish(path, (text.removesuffix(",") + "}\n}").encode())
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True

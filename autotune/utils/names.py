@@ -219,6 +219,8 @@ def explain_late() -> None:
             finder.late = True
 
 
-def explain_imports(gone: Mapping[str, str], below: bool = False) -> None:
+def explain_imports(gone: Mapping[str, str], below: bool = False, late: bool = False) -> None:
     """Let imports of removed modules name their replacements, in this process; see `Explainer`."""
-    sys.meta_path.append(Explainer(gone, below))
+    finder = Explainer(gone, below)
+    finder.late = late
+    sys.meta_path.append(finder)

@@ -6,6 +6,7 @@ import pytest
 
 from autotune.errors import TunerError
 from autotune.kernel_tuner.integration import (
+    TuneResults,
     create_device_targets,
     get_objective_defaults,
     store_results,
@@ -48,6 +49,47 @@ def test_a_header_defines_the_best_of_each_device_and_of_all(tmp_path):
     assert cpu.startswith(" defined(TARGET_cpu)")
     assert "#define x 2\n" in cpu
     assert "#define x 2\n" in everywhere
+
+
+def two_sizes(path):
+    """Store results of which 2 is best for one size, and 4 is near the best for both."""
+    small = [{"x": 2, "time": 1.0}, {"x": 4, "time": 1.01}]
+    large = [{"x": 1, "time": 9.0}, {"x": 4, "time": 9.1}]
+    for size, rows in ((10, small), ((20, 20), large)):
+        store_results(path, "add", "text", PARAMS, size, rows, {"device_name": "Some GPU"})
+
+
+def test_a_device_has_what_is_best_over_its_problem_sizes(tmp_path):
+    path, header = tmp_path / "best.json", tmp_path / "best.h"
+    two_sizes(path)
+    create_device_targets(header, path)
+    of_device, of_all = header.read_text().split("#else")
+    assert "#define x 4\n" in of_device
+    assert "#define x 4\n" in of_all
+
+
+@pytest.mark.parametrize(
+    ("device", "size", "best"),
+    [
+        ("Some GPU", 10, 2),
+        ("Some-GPU", (20, 20), 1),
+        ("Some GPU", 30, 4),
+        ("Some GPU", None, 4),
+        ("another", 10, 4),
+    ],
+)
+def test_the_best_is_that_of_the_device_and_size_or_else_of_all(tmp_path, device, size, best):
+    path = tmp_path / "best.json"
+    two_sizes(path)
+    assert TuneResults(path).get_best_config(device, size) == {"x": best}
+
+
+def test_results_without_their_objective_are_refused(tmp_path):
+    path = tmp_path / "best.json"
+    two_sizes(path)
+    path.write_text(path.read_text().replace('"time":', '"_":'))
+    with pytest.raises(TunerError, match="has no results with 'time'"):
+        TuneResults(path)
 
 
 def test_more_of_a_rate_is_better(tmp_path):

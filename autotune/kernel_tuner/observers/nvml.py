@@ -12,9 +12,17 @@ from autotune.target import Target
 from autotune.target.backends import CUDA
 from autotune.utils.check import Check, shown
 
-__all__ = ["NVMLObserver", "get_nvml_gr_clocks", "get_nvml_mem_clocks", "get_nvml_pwr_limits"]
+__all__ = [
+    "NVMLObserver",
+    "get_idle_power",
+    "get_nvml_gr_clocks",
+    "get_nvml_mem_clocks",
+    "get_nvml_pwr_limits",
+]
 
 _ENERGY = ("nvml_energy", "nvml_power")
+# Names that version 0.4 had for them.
+_OLDER = {"energy": "nvml_energy", "power": "nvml_power"}
 # Name of an observable -> name among the clocks of a record.
 _CLOCKS = {"core_freq": "sm_mhz", "mem_freq": "memory_mhz", "temperature": "temperature_c"}
 _CLOCK_WORDS = (
@@ -50,19 +58,20 @@ class NVMLObserver:
         del device, save_all, nvidia_smi_fallback, use_locked_clocks
         check = Check(TunerError, "NVMLObserver")
         for each in check.sequence("observables", observables, "a list of names"):
-            check.one_of("observables", each, (*_ENERGY, *_CLOCKS))
+            check.one_of("observables", each, (*_ENERGY, *_CLOCKS, *_OLDER))
         self.observables = tuple(observables)
         self.continuous_duration = check.seconds("continuous_duration", continuous_duration)
 
     @property
     def energy(self) -> bool:
         """Whether energy or power are among the observables."""
-        return not set(_ENERGY).isdisjoint(self.observables)
+        return not {*_ENERGY, *_OLDER}.isdisjoint(self.observables)
 
     def items(self, result: MeasureResult) -> dict[str, object]:
         """Return what it adds to the result of a trial that succeeded."""
         clocks = result.evidence.clocks or {}
         found: dict[str, object] = {"nvml_energy": result.joules, "nvml_power": result.watts}
+        found |= {name: found[now] for name, now in _OLDER.items()}
         found |= {name: clocks.get(key) for name, key in _CLOCKS.items()}
         return {name: found[name] for name in self.observables if found[name] is not None}
 
@@ -113,6 +122,17 @@ def get_nvml_gr_clocks(*args: object, **more: object) -> NoReturn:
         TunerError: always.
     """
     raise TunerError(f"clocks and power limits are not tuned: {_CLOCK_WORDS}")
+
+
+def get_idle_power(*args: object, **more: object) -> NoReturn:
+    """Refuse to measure the power of a device without work.
+
+    Raises:
+        TunerError: always.
+    """
+    raise TunerError(
+        "get_idle_power is not here: nvidia-smi --query-gpu=power.draw --format=csv shows it"
+    )
 
 
 get_nvml_mem_clocks = get_nvml_pwr_limits = get_nvml_gr_clocks

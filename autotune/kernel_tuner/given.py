@@ -1,0 +1,24 @@
+"""Arrays of other libraries among the arguments of a script: PyTorch's and CuPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def on_host(value: Any) -> Any:
+    """Return a copy in numpy of an array of PyTorch or CuPy, and anything else as it is."""
+    if isinstance(value, np.ndarray | np.generic) or not hasattr(value, "__dlpack__"):
+        return value
+    if callable(getattr(value, "detach", None)):
+        return value.detach().cpu().numpy()
+    return value.get() if callable(getattr(value, "get", None)) else np.from_dlpack(value)
+
+
+def is_elsewhere(value: Any) -> bool:
+    """Return whether a value is an array in the memory of a device."""
+    if isinstance(value, np.ndarray | np.generic) or not hasattr(value, "__dlpack_device__"):
+        return False
+    kind, _ = value.__dlpack_device__()
+    return int(kind) != 1  # the CPU of dlpack.h

@@ -1,0 +1,78 @@
+"""What may stand for a kernel and its arguments in a script of Kernel Tuner, and what may not."""
+
+import numpy as np
+import pytest
+
+from autotune.errors import AutotuneError
+from autotune.kernel_tuner import run_kernel
+from autotune.target import Target
+
+DOUBLE = """
+__global__ void twice(float *x, int n) {
+  int i = blockIdx.x * block_size_x + threadIdx.x;
+  if (i < n) x[i] *= 2;
+}
+"""
+LAUNCHER = """
+__global__ void twice(float *x, int n);
+float all(float *x, int n) {
+  twice<<<n / block_size_x, block_size_x>>>(x, n);
+  return 0;
+}
+"""
+
+
+def run(source, array, lang=None):
+    with Target("cuda -emulate"):
+        return run_kernel(
+            "twice", source, 32, [array, np.int32(32)], {"block_size_x": 32}, lang=lang
+        )[0]
+
+
+class OnTheDevice:
+    """What CuPy's arrays have that this module looks at."""
+
+    def __init__(self, held):
+        self.held = held
+
+    def __dlpack__(self, **_):
+        raise TypeError("no memory of the host")
+
+    def get(self):
+        return self.held
+
+
+def test_arrays_of_other_libraries_are_copied():
+    torch = pytest.importorskip("torch")
+    x = np.arange(32, dtype="float32")
+    for array in torch.arange(32.0, requires_grad=True), OnTheDevice(x):
+        np.testing.assert_array_equal(run(DOUBLE, array, "pycuda"), 2 * x)
+
+
+@pytest.mark.parametrize(
+    ("source", "lang", "words"),
+    [
+        ("kernel.cl", None, r"kernel_source: kernel\.cl is in OpenCL: .*CUDA C\+\+ and C"),
+        ("blur.cu.hip", None, "is in HIP"),
+        ("add.F90", None, "is in Fortran"),
+        ("script.py", None, "is in Python"),
+        ("no_such.cuda", None, r"cannot read no_such\.cuda: No such file"),
+        (DOUBLE, "HIP", r"lang: expected CUDA or C, got 'HIP': .*a change of names"),
+        (LAUNCHER, "C", "code of the host that launches CUDA kernels.*tune a kernel by itself"),
+        ("void f(float *d) { cudaMemcpy(d, d, 4, 0); }", "c", "code of the host"),
+    ],
+)
+def test_what_cannot_be_compiled_says_why(source, lang, words):
+    with pytest.raises(AutotuneError, match=words):
+        run(source, np.zeros(32, "float32"), lang)
+
+
+def test_a_comment_that_looks_like_a_launch_is_none():
+    source = "// <<< in and out >>>\nvoid twice(float *x, int n) { x[0] = n; }"
+    found = run_kernel("twice", source, 1, [np.zeros(2, "float32"), np.int32(3)], {}, lang="C")
+    assert found[0][0] == 3
+
+
+def test_a_path_may_have_any_ending(tmp_path):
+    (tmp_path / "my kernel.cuda").write_text(DOUBLE)
+    assert run(str(tmp_path / "my kernel.cuda"), np.ones(32, "float32")).sum() == 64
