@@ -296,7 +296,9 @@ def copy(paths: tuple[Path | str, ...]) -> None:
         raise click.UsageError("give at least one log to copy from, and where to")
     copied = [_lines_of(source) for source in sources]
     with open_database(out) as database:
-        known = set(database.lines())
+        # A device or a pipe is written to, and holds nothing that could be read.
+        held = not isinstance(out, Path) or not out.exists() or out.is_file() or out.is_dir()
+        known = set(database.lines()) if held else set()
         for source, lines in zip(sources, copied, strict=True):
             new = [line for line in lines if line not in known]
             known.update(new)

@@ -237,6 +237,12 @@ def test_copy_adds_what_is_new_and_takes_nothing_but_logs(logs, tmp_path):
     assert out.read_text().splitlines() == [*dict.fromkeys(lines)]
 
 
+def test_copy_to_a_full_device_says_that_it_is_full(logs):
+    done = CliRunner().invoke(main, ["log", "copy", str(logs[0]), "/dev/full"])
+    assert done.exit_code == 1
+    assert "cannot append to the log /dev/full: No space left on device" in done.output
+
+
 def test_an_empty_log_is_no_mistake(tmp_path):
     log = tmp_path / "empty.log"
     log.write_text("")
