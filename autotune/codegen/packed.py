@@ -29,6 +29,15 @@ _STRICT = "".join(
 )
 
 
+# In C++ an address has no pointer's type until it is told: that of the parameter.
+_ADDRESS = """
+struct autotune__address {
+  void *held;
+  template <class T> operator T *() const { return static_cast<T *>(held); }
+};
+"""
+
+
 def packed_name(entry: str) -> str:
     """Return the name of the function that calls ``entry``."""
     return f"{identifier(entry)}__packed"
@@ -39,13 +48,20 @@ def filler_name(kernel: Kernel) -> str:
     return f"{identifier(kernel.name)}__constants"
 
 
-def packed_calls(kernel: Kernel) -> str:
-    """Return the text of these functions, to be put behind that of a C kernel."""
+def is_cxx(kernel: Kernel) -> bool:
+    """Return whether the text of a kernel for the CPU is C++, as the flag ``-x c++`` says."""
+    return "-x c++" in " ".join(kernel.flags)
+
+
+def packed_calls(kernel: Kernel, cxx: bool = False) -> str:
+    """Return the text of these functions, to be put behind that of a C kernel, or a C++ one."""
     first = {one.entry: one for one in reversed(kernel.calls)}
-    calls = _STRICT + "".join(_pack(kernel, one) for one in first.values())
+    calls = "".join(_pack(kernel, one, cxx) for one in first.values())
+    calls = (_ADDRESS if cxx else _STRICT) + calls
     if not kernel.constants:
         return calls
-    return calls + constants_filler(kernel, "_Static_assert")
+    filler = constants_filler(kernel, "static_assert" if cxx else "_Static_assert")
+    return calls + (f'extern "C" {{\n{filler}}}\n' if cxx else filler)
 
 
 def constants_filler(kernel: Kernel, static_assert: str) -> str:
@@ -71,8 +87,9 @@ def constants_filler(kernel: Kernel, static_assert: str) -> str:
     )
 
 
-def _pack(kernel: Kernel, one: KernelCall) -> str:
-    values = ", ".join(_value(i, a) for i, a in enumerate(kernel.parameters(one)))
+def _pack(kernel: Kernel, one: KernelCall, cxx: bool) -> str:
+    values = ", ".join(_value(i, a, cxx) for i, a in enumerate(kernel.parameters(one)))
+    linkage = 'extern "C" ' if cxx else ""
     return (
         # What the compiler shows as the file of an error says what is wrong.
         f'\n#line 1 "autotune: the source has no function {one.entry}"\n'
@@ -80,11 +97,13 @@ def _pack(kernel: Kernel, one: KernelCall) -> str:
         # the linker would prefer a function of another library with the same name (`wait`).
         f'__typeof__({one.entry}) {one.entry} __attribute__((noinline, visibility("hidden")));\n'
         f'#line 1 "autotune: the arguments of {one.entry}"\n'
-        f"void {packed_name(one.entry)}(void *const *packed) {{ {one.entry}({values}); }}\n"
+        f"{linkage}void {packed_name(one.entry)}(void *const *packed) "
+        f"{{ {one.entry}({values}); }}\n"
     )
 
 
-def _value(index: int, argument: Argument | Workspace) -> str:
+def _value(index: int, argument: Argument | Workspace, cxx: bool) -> str:
     if isinstance(argument, Scalar):
-        return f"*(const {C_TYPES[argument.dtype]} *)packed[{index}]"
-    return f"packed[{index}]"
+        kind = "bool" if cxx and argument.dtype == "bool" else C_TYPES[argument.dtype]
+        return f"*(const {kind} *)packed[{index}]"
+    return f"autotune__address{{packed[{index}]}}" if cxx else f"packed[{index}]"

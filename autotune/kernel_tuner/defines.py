@@ -56,6 +56,20 @@ def _value(given: object, params: Mapping[str, Any]) -> Any:
     return re.sub(r"[A-Za-z_]\w*", lambda found: str(params.get(found[0], found[0])), given)
 
 
+# What C does not have: headers without an ending, names in namespaces, templates, casts.
+_CXX = re.compile(
+    r"^[ \t]*#[ \t]*include[ \t]*<(?:[a-z_]+|c[a-z]+)>|\bstd::|\busing\s+namespace\b"
+    r"|\btemplate\s*<|\b(?:static|const|dynamic|reinterpret)_cast\s*<|\bnullptr\b",
+    re.MULTILINE,
+)
+CXX_FLAGS = ("-x", "c++")
+
+
+def is_cxx(source: str) -> bool:
+    """Return whether a text for the CPU is C++."""
+    return bool(_CXX.search(source))
+
+
 def without_linkage(source: str) -> str:
     """Return a text in C without ``extern "C"``, which Kernel Tuner's kernels have for C++."""
     parts: list[str] = []

@@ -16,7 +16,7 @@ from autotune.errors import AutotuneError, KernelError
 from autotune.kernel.kernel import Argument
 from autotune.kernel.prototype import prototype
 from autotune.kernel.source import SourceKernel, arg, constant
-from autotune.kernel_tuner.defines import macros_of, without_linkage
+from autotune.kernel_tuner.defines import CXX_FLAGS, is_cxx, macros_of, without_linkage
 from autotune.kernel_tuner.given import on_host
 from autotune.kernel_tuner.launch import LaunchRule, Params
 from autotune.kernel_tuner.tunable import TunablePrecision
@@ -103,18 +103,19 @@ class Problem:
         args = [_argument(i, each, roles[i]) for i, each in enumerate(given)]
         args += [constant(n, np.shape(a), a.dtype.name) for n, a in self.constants.items()]
         on_gpu = of_language(self.language).on_gpu
+        cxx = not on_gpu and is_cxx(source)
         macros = {**_plain(params), **(sizes if on_gpu else {})}
         if self.defines is not None:
             macros = macros_of(self.defines, _plain(params))
         return SourceKernel(
             entry,
-            source=f"\n{source if on_gpu else without_linkage(source)}",
+            source=f"\n{source if on_gpu or cxx else without_linkage(source)}",
             args=args,
             defines={"kernel_tuner": 1, **macros},
             grid=grid if on_gpu else 1,
             block=block if on_gpu else 1,
             shared_bytes=self.rule.shared_bytes(params),
-            flags=list(self.flags),
+            flags=[*CXX_FLAGS, *self.flags] if cxx else list(self.flags),
             language=self.language,
         )
 

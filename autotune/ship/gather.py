@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from autotune.codegen.packed import is_cxx
 from autotune.driver import kernel_of
 from autotune.errors import AutotuneError, CompileError, KernelError
 from autotune.kernel import Argument, Kernel, launch_violation
@@ -195,6 +196,8 @@ def _attempt(
 
 def _c_image(kernel: Kernel, arch: str, timeout_s: float) -> Image:
     """Return C text that compiles here; its functions get names of their own later."""
+    if is_cxx(kernel):
+        raise KernelError("it is in C++, and a project is of C: give it the prototypes of C")
     with temporary_folder("ship") as folder:
         output = compile_kernel(kernel, Target("c"), timeout_s=timeout_s, out_dir=folder)
         built = Path(output.artifact).read_bytes()

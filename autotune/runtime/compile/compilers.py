@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune.codegen.packed import packed_calls
+from autotune.codegen.packed import is_cxx, packed_calls
 from autotune.emulator.build import common_flags, emulated
 from autotune.emulator.precompiled import INCLUDE, precompiled
 from autotune.errors import CompileError, CompilerCrashed, CompileTimeout
@@ -71,14 +71,18 @@ class Recipe:
 
 
 def c_recipe(kernel: Kernel, target: Target) -> Recipe:
-    """Compile C with the host compiler to a shared object, for the CPU that the target names."""
-    toolchain = host_toolchain()
+    """Compile C with the host compiler to a shared object, for the CPU that the target names.
+
+    The flag ``-x c++`` says, as it does for compilers, that the text is C++.
+    """
+    cxx = is_cxx(kernel)
+    toolchain = host_toolchain(cxx)
     for_cpu = cpu_flags(toolchain, target)
     flags = ("-x", "c", "-O3", *for_cpu, "-shared", "-fPIC", *kernel.flags)
     # Compilers quote the lines of an error from the file that they are said to be in.
     knobs, mark, body = kernel.source.partition(FIRST_LINE)
-    quoted = f"{identifier(kernel.name)}.c"
-    source = knobs + mark.replace("1", f'1 "{quoted}"') + body + packed_calls(kernel)
+    quoted = f"{identifier(kernel.name)}.{'cc' if cxx else 'c'}"
+    source = knobs + mark.replace("1", f'1 "{quoted}"') + body + packed_calls(kernel, cxx)
     recipe = _host_recipe(replace(kernel, source=source), toolchain, flags, "kernel.c")
 
     def compile_in(folder: Path, timeout_s: float) -> str:

@@ -1,0 +1,49 @@
+"""Kernels for the CPU in C++, as Kernel Tuner's ``lang="C"`` takes them."""
+
+import numpy as np
+import pytest
+
+from autotune.kernel_tuner import run_kernel, tune_kernel
+
+SCALE = """
+#include <algorithm>
+#include <chrono>
+
+__constant__ float offset[1];
+template <typename T> T twice(T x) { return 2 * x; }
+
+extern "C" float scale(float *out, const float *x, bool flip, int n) {
+  auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < n; i += UNROLL)
+    for (int u = 0; u < UNROLL; ++u) out[i + u] = twice(flip ? -x[i + u] : x[i + u]) + offset[0];
+  std::sort(out, out + n);
+  std::chrono::duration<float, std::milli> took = std::chrono::steady_clock::now() - start;
+  return took.count();
+}
+""".replace("__constant__ ", "")
+X = np.arange(16, dtype="float32")
+ARGUMENTS = [np.zeros_like(X), X, np.bool_(True), np.int32(16)]
+OFFSET = {"offset": np.ones(1, "float32")}
+
+
+def test_a_kernel_in_cxx_is_tuned_and_compared():
+    answer = [np.sort(1 - 2 * X), None, None, None]
+    results, env = tune_kernel(
+        "scale", SCALE, 16, ARGUMENTS, {"UNROLL": [1, 4]}, answer=answer, lang="C",
+        compiler="g++", compiler_options=["-O2", "-std=c++17"], cmem_args=OFFSET, quiet=True,
+    )  # fmt: skip
+    assert not env["failed"]
+    assert sorted(each["UNROLL"] for each in results) == [1, 4]
+
+
+@pytest.mark.parametrize("linkage", ['extern "C" ', ""])
+def test_functions_of_cxx_may_have_either_linkage(linkage):
+    source = SCALE.replace('extern "C" ', linkage)
+    found = run_kernel("scale", source, 16, ARGUMENTS, {"UNROLL": 2}, lang="C", cmem_args=OFFSET)
+    np.testing.assert_array_equal(found[0], np.sort(1 - 2 * X))
+
+
+def test_arguments_that_do_not_fit_are_found_by_the_compiler():
+    arguments = [*ARGUMENTS[:3], np.float32(16.5)]
+    with pytest.raises(Exception, match=r"parameter|argument"):
+        run_kernel("scale", SCALE, 16, arguments, {"UNROLL": 2}, lang="C", cmem_args=OFFSET)
