@@ -25,6 +25,9 @@ _GONE = {
     "build the kernel with autotune.build": "core backends runners cuda c opencl",
     "loops with directives of OpenACC and OpenMP need a compiler that is not here: write the loop "
     "as a kernel in CUDA, or as a function in C": "utils generation",
+    "autotune.interchange.read_t1 reads the file: its knobs and conditions define a template's": (
+        "tune_kernel_T1"
+    ),
     "write a subclass of autotune.tuner.Tuner": "strategies.common strategies.wrapper hyper",
     "restrictions of tune_kernel are counted and sampled without a list of all configurations; "
     "task.config_space of a template has len and get": "searchspace",

@@ -104,7 +104,8 @@ class Problem:
         args += [constant(n, np.shape(a), a.dtype.name) for n, a in self.constants.items()]
         on_gpu = of_language(self.language).on_gpu
         cxx = not on_gpu and is_cxx(source)
-        macros = {**_plain(params), **(sizes if on_gpu else {})}
+        threads = dict(zip(self.rule.names, block, strict=True))
+        macros = {**(threads if on_gpu else {}), **_plain(params), **(sizes if on_gpu else {})}
         if self.defines is not None:
             macros = macros_of(self.defines, _plain(params))
         return SourceKernel(

@@ -54,7 +54,8 @@ class TunablePrecision:
             KernelError: a dtype is no float of numpy, or the array has no numbers.
         """
         held = array if isinstance(array, np.generic) else np.asarray(array, order="C")
-        if held.dtype.kind not in "fiub" or isinstance(array, int | float):
+        bare = isinstance(array, int | float) and not isinstance(array, np.generic)
+        if held.dtype.kind not in "fiub" or bare:
             raise KernelError(
                 "TunablePrecision: expected an array of numbers, or a number of numpy, such as "
                 f"numpy.float64(x), got {shown(array)}"

@@ -108,3 +108,9 @@ def test_what_cannot_be_chosen_or_compared_is_refused():
             "add", SUM, 1, arguments(), VALUES, observers=[AccuracyObserver()], iterations=1,
             quiet=True,
         )  # fmt: skip
+
+
+def test_a_number_of_double_precision_is_a_number_of_numpy():
+    assert TunablePrecision("T", np.float64(3.0)).select({"T": "half"}) == np.float16(3)
+    with pytest.raises(KernelError, match="a number of numpy"):
+        TunablePrecision("T", 3.0)

@@ -84,3 +84,20 @@ def test_what_is_defined_may_be_said(arrays):
 def test_what_cannot_be_defined_is_refused(arrays, defines, message):
     with pytest.raises(AutotuneError, match=message):
         run_kernel("scale", SCALE, 64, arrays, {"STEP": 1}, lang="C", defines=defines)
+
+
+def test_the_threads_of_a_block_are_defined_where_no_parameter_says_them():
+    source = """
+__global__ void f(int *out) {
+  __shared__ int s[block_size_y][BX];
+  s[threadIdx.y][threadIdx.x] = block_size_z;
+  if (threadIdx.x == 0) out[blockIdx.x] = BX + 1000 * block_size_y * s[0][0];
+}
+"""
+    with Target("cuda -emulate"):
+        named = run_kernel("f", source, 64, [np.zeros(2, "int32")], {"BX": 32}, grid_div_x=["BX"],
+                           block_size_names=["BX"])  # fmt: skip
+        free = run_kernel("f", source, 2, [np.zeros(2, "int32")], {}, grid_div_x=[],
+                          block_size_names=["BX"])  # fmt: skip
+    assert named[0].tolist() == [1032, 1032]
+    assert free[0].tolist() == [1256, 1256]
