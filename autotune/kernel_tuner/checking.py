@@ -11,7 +11,7 @@ import numpy.typing as npt
 from autotune.driver import build
 from autotune.errors import AutotuneError, TunerError
 from autotune.kernel.source import SourceKernel
-from autotune.kernel_tuner.given import is_elsewhere, on_host
+from autotune.kernel_tuner.given import in_numbers, is_elsewhere, on_host
 from autotune.runtime.module import Module
 from autotune.target import Target
 from autotune.utils.check import shown
@@ -75,7 +75,7 @@ class Checker:
                 f"answer: expected one item for each of {count} arguments, got {len(answer)}"
             )
         self.answer: list[Any] | None = (
-            None if answer is None else [on_host(each) for each in answer]
+            None if answer is None else [in_numbers(each) for each in answer]
         )
         self._atol = atol
         self._verify = verify

@@ -16,6 +16,7 @@ from autotune.kernel_tuner.cache import Cache, cache_path
 from autotune.kernel_tuner.checking import Checker, Verify, outputs_of
 from autotune.kernel_tuner.choice import Choice
 from autotune.kernel_tuner.defines import checked_defines
+from autotune.kernel_tuner.given import like
 from autotune.kernel_tuner.kernels import Problem, check_arguments, code_of, language_of
 from autotune.kernel_tuner.launch import Divisor, LaunchRule, plain_number
 from autotune.kernel_tuner.measured import Measured, device_name
@@ -243,7 +244,7 @@ def run_kernel(
         smem_args, cmem_args, compiler_options, lang, defines,
     )  # fmt: skip
     found = outputs_of(problem.kernel(params), target, problem.values(params))
-    return found[: len(arguments)]
+    return [like(each, given) for each, given in zip(found, arguments, strict=False)]
 
 
 def problem_of(

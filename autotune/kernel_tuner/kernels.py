@@ -17,7 +17,7 @@ from autotune.kernel.kernel import Argument
 from autotune.kernel.prototype import prototype
 from autotune.kernel.source import SourceKernel, arg, constant
 from autotune.kernel_tuner.defines import CXX_FLAGS, is_cxx, macros_of, without_linkage
-from autotune.kernel_tuner.given import on_host
+from autotune.kernel_tuner.given import in_numbers
 from autotune.kernel_tuner.launch import LaunchRule, Params
 from autotune.kernel_tuner.tunable import TunablePrecision
 from autotune.target import Language
@@ -174,7 +174,7 @@ def check_arguments(arguments: Sequence[object]) -> list[Given]:
         KernelError: one is something else, whose type in C nothing says.
     """
     found: list[Given] = []
-    for place, value in enumerate(map(on_host, arguments)):
+    for place, value in enumerate(map(in_numbers, arguments)):
         if not isinstance(value, np.ndarray | np.generic | TunablePrecision):
             raise KernelError(
                 f"arguments[{place}]: expected an array or a number of numpy, such as "

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from autotune.errors import AutotuneError
-from autotune.kernel_tuner import run_kernel
+from autotune.kernel_tuner import run_kernel, tune_kernel
 from autotune.target import Target
 
 DOUBLE = """
@@ -76,3 +76,23 @@ def test_a_comment_that_looks_like_a_launch_is_none():
 def test_a_path_may_have_any_ending(tmp_path):
     (tmp_path / "my kernel.cuda").write_text(DOUBLE)
     assert run(str(tmp_path / "my kernel.cuda"), np.ones(32, "float32")).sum() == 64
+
+
+def test_complex_numbers_are_pairs_of_numbers():
+    source = """
+__global__ void conjugate(float2 *out, const float2 *x, int n) {
+  int i = blockIdx.x * block_size_x + threadIdx.x;
+  if (i < n) { out[i].x = x[i].x; out[i].y = -x[i].y; }
+}
+"""
+    x = (np.arange(8) + 1j * np.arange(8)[::-1]).astype("complex64").reshape(2, 4)
+    arguments = [np.zeros_like(x), x, np.int32(8)]
+    with Target("cuda -emulate"):
+        found = run_kernel("conjugate", source, 8, arguments, {"block_size_x": 8})
+        results, env = tune_kernel(
+            "conjugate", source, 8, arguments, {"block_size_x": [4, 8]}, quiet=True,
+            answer=[x.conj(), None, None], iterations=1,
+        )  # fmt: skip
+    np.testing.assert_array_equal(found[0], x.conj())
+    assert found[0].dtype == x.dtype
+    assert len(results) == 2, env["failed"]
