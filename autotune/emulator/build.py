@@ -93,7 +93,9 @@ def emulated_together(
         seen |= entries
     digits = re.sub(r"\D", "", arch) or "80"
     flags = [*common_flags(checked), f"-D__CUDA_ARCH__={digits}0"]
-    flags += dict.fromkeys(f for k in kernels for f in k.flags if f.startswith(("-D", "-U")))
+    # The user's folders are behind the emulator's, whose headers stand for the toolkit's.
+    kept = ("-D", "-U", "-I")
+    flags += dict.fromkeys(f for k in kernels for f in k.flags if f.startswith(kept))
     source = "".join(_unit(kernels, device_text))
     return [
         replace(

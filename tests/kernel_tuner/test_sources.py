@@ -96,3 +96,17 @@ __global__ void conjugate(float2 *out, const float2 *x, int n) {
     np.testing.assert_array_equal(found[0], x.conj())
     assert found[0].dtype == x.dtype
     assert len(results) == 2, env["failed"]
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_headers_are_found_in_the_folders_of_compiler_options(tmp_path, monkeypatch, absolute):
+    (tmp_path / "headers").mkdir()
+    (tmp_path / "headers" / "twice.cuh").write_text(DOUBLE.replace("*= 2", "*= FACTOR"))
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "headers" if absolute else "headers"
+    with Target("cuda -emulate"):
+        found = run_kernel(
+            "twice", '#include "twice.cuh"', 32, [np.ones(32, "float32"), np.int32(32)],
+            {"block_size_x": 32}, lang="CUDA", compiler_options=[f"-I{folder}", "-DFACTOR=3"],
+        )  # fmt: skip
+    assert found[0].sum() == 96
