@@ -177,8 +177,8 @@ def check_arguments(arguments: Sequence[object]) -> list[Given]:
     for place, value in enumerate(map(in_numbers, arguments)):
         if not isinstance(value, np.ndarray | np.generic | TunablePrecision):
             raise KernelError(
-                f"arguments[{place}]: expected an array or a number of numpy, such as "
-                f"numpy.int32(n), or an array of PyTorch or CuPy, got {shown(value)}"
+                f"arguments[{place}]: expected an array of numpy, PyTorch or CuPy, or a number "
+                f"such as numpy.int32(n), got {shown(value)}"
             )
         found.append(np.ascontiguousarray(value) if isinstance(value, np.ndarray) else value)
     return found

@@ -298,14 +298,10 @@ def test_arguments_have_a_type(arguments):
 
 
 def test_names_that_are_not_here_say_what_to_do():
-    with pytest.raises(ImportError, match=r"measured by observers\.nvml\.NVMLObserver"):
-        exec("from autotune.kernel_tuner.observers.ncu import NCUObserver")
     with pytest.raises(AutotuneError, match=r"clocks and power limits are not tuned: .* root"):
         get_nvml_pwr_limits(0, n=5)
     with pytest.raises(AttributeError, match="build the kernel with"):
         kernel_tuner.core  # noqa: B018
-    with pytest.raises(ImportError, match="without a list of all configurations"):
-        exec("from autotune.kernel_tuner.searchspace import Searchspace")
     assert kernel_tuner.nvml.NVMLObserver is NVMLObserver
 
 
