@@ -41,11 +41,14 @@ static inline float wgmma_item(const T* tile, int begin, int panel, int across, 
   return wgmma_value(tile[plain ^ (plain / LENGTH & 7) * VECTOR]);
 }
 #else
-// Describes an operand that begins at an item of a tile: eight rows are 1024 bytes before the next
-// eight, a panel is so many before the next, and vectors are exchanged.
-static __device__ __forceinline__ unsigned long long wgmma_operand(const void* at, int panel) {
-  const unsigned place = (unsigned)__cvta_generic_to_shared(at) & 0x3ffff;
-  return 1ull << 62 | 1024ull >> 4 << 32 | (unsigned long long)(panel >> 4) << 16 | place >> 4;
+// Describes an operand that begins some bytes after a tile: eight rows are 1024 bytes before the
+// next eight, a panel is so many before the next, and vectors are exchanged. Operands of a tile
+// differ by a sum only.
+static __device__ __forceinline__ unsigned long long wgmma_operand(
+    const void* tile, unsigned begin, int panel) {
+  const unsigned place = (unsigned)__cvta_generic_to_shared(tile) & 0x3ffff;
+  const unsigned long long layout = 1ull << 62 | 1024ull >> 4 << 32;
+  return (layout | (unsigned long long)(panel >> 4) << 16 | place >> 4) + (begin >> 4);
 }
 
 // Orders what threads did to their sums before the instructions that follow.
@@ -97,27 +100,80 @@ static __device__ __forceinline__ void {name}(
 {names}
       "}}, %{sums}, %{b}, 1, 1, 1{turns};"
       : {outputs}
-      : "l"(wgmma_operand(&left + left_begin, left_panel)),
-        "l"(wgmma_operand(&right + right_begin, right_panel)),
+      : "l"(wgmma_operand(&left, left_begin * sizeof left, left_panel)),
+        "l"(wgmma_operand(&right, right_begin * sizeof right, right_panel)),
         "n"(LEFT_TURNED), "n"(RIGHT_TURNED));
+#endif
+}}
+"""
+_PAIR_TEXT = """\
+static __device__ __forceinline__ unsigned {name}_pair({type} low, {type} high) {{
+  return (unsigned){bits}(low) | (unsigned){bits}(high) << 16;
+}}
+
+"""
+# The same where threads pass the left operand, pairs of steps of their two rows.
+_PASSED_TEXT = """\
+template <int RIGHT_TURNED>
+static __device__ __forceinline__ void {name}(
+    float& first, {type} a0, {type} a1, {type} a2, {type} a3, {type} a4, {type} a5, {type} a6,
+    {type} a7, const {type}& right, int right_begin, int right_panel) {{
+  float* const sum = &first;
+#ifdef AUTOTUNE_EMULATE
+  const {type} left[2][4] = {{{{a0, a1, a4, a5}}, {{a2, a3, a6, a7}}}};
+  const int lane = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x & 31;
+  for (int k = 0; k < {depth}; ++k) {{
+    for (int half = 0; half < 2; ++half) {{
+      const float mine = (float)left[half][k / 8 * 2 + k % 2];
+      const float item = __shfl_sync(0xffffffffu, mine, lane / 4 * 4 + k % 8 / 2);
+      for (int i = 0; i < {sums}; ++i) {{
+        if (i / 2 % 2 != half) continue;
+        const int column = i / 4 * 8 + threadIdx.x * 2 + i % 2;
+        sum[i] += item * wgmma_item<RIGHT_TURNED>(&right, right_begin, right_panel, column, k);
+      }}
+    }}
+  }}
+#else
+  const unsigned left0 = {name}_pair(a0, a1), left1 = {name}_pair(a2, a3);
+  const unsigned left2 = {name}_pair(a4, a5), left3 = {name}_pair(a6, a7);
+  asm volatile(
+      "wgmma.mma_async.sync.aligned.m64n{columns}k{depth}.f32.{ptx}.{ptx} {{"
+{names}
+      "}}, {{%{sums}, %{sums1}, %{sums2}, %{sums3}}}, %{b}, 1, 1, 1, %{turn_b};"
+      : {outputs}
+      : "r"(left0), "r"(left1), "r"(left2), "r"(left3),
+        "l"(wgmma_operand(&right, right_begin * sizeof right, right_panel)), "n"(RIGHT_TURNED));
 #endif
 }}
 """
 
 
 def _product(name: str, ptx: str, columns: int) -> str:
+    words, sums = _words(name, ptx, columns), columns // 2
+    turns = _KINDS[ptx][1].format(turn_a=sums + 2, turn_b=sums + 3)
+    return _PRODUCT_TEXT.format(**words, b=sums + 1, turns=turns)
+
+
+def _passed_product(name: str, ptx: str, columns: int) -> str:
+    words, sums = _words(name, ptx, columns), columns // 2
+    bits = {"f16": "__half_as_ushort", "bf16": "__bfloat16_as_ushort"}[ptx]
+    pair = _PAIR_TEXT.format(name=name, type=words["type"], bits=bits)
+    places = {f"sums{i}": sums + i for i in (1, 2, 3)}
+    return pair + _PASSED_TEXT.format(**words, **places, b=sums + 4, turn_b=sums + 5)
+
+
+def _words(name: str, ptx: str, columns: int) -> dict[str, object]:
     sums = columns // 2
     places = [f"%{i}" for i in range(sums)]
     outputs = [f'"+f"(sum[{i}])' for i in range(sums)]
     names = [", ".join(places[i : i + 16]) for i in range(0, sums, 16)]
     lines = [", ".join(outputs[i : i + 6]) for i in range(0, sums, 6)]
-    kind, turns = _KINDS[ptx]
-    return _PRODUCT_TEXT.format(
-        name=name, type=kind, ptx=ptx, columns=columns, sums=sums, depth=32 // _BYTES[ptx],
-        b=sums + 1, turns=turns.format(turn_a=sums + 2, turn_b=sums + 3),
-        names="\n".join(f'      "{n}{", " if n is not names[-1] else ""}"' for n in names),
-        outputs=",\n        ".join(lines),
-    )  # fmt: skip
+    return {
+        "name": name, "type": _KINDS[ptx][0], "ptx": ptx, "columns": columns, "sums": sums,
+        "depth": 32 // _BYTES[ptx],
+        "names": "\n".join(f'      "{n}{", " if n is not names[-1] else ""}"' for n in names),
+        "outputs": ",\n        ".join(lines),
+    }  # fmt: skip
 
 
 def _products() -> dict[str, str]:
@@ -126,6 +182,15 @@ def _products() -> dict[str, str]:
         for ptx in _KINDS
         for columns in _COLUMNS
         for name in (f"wgmma_m64n{columns}k{32 // _BYTES[ptx]}_{ptx}",)
+    }
+
+
+def _passed_products() -> dict[str, str]:
+    return {
+        name: _passed_product(name, ptx, columns)
+        for ptx in ("f16", "bf16")
+        for columns in _COLUMNS
+        for name in (f"wgmma_m64n{columns}k16_{ptx}_passed",)
     }
 
 
@@ -171,13 +236,15 @@ FENCE = "wgmma_fence"
 
 def warpgroup_helpers() -> dict[str, str]:
     """Return the functions by name, as text."""
-    return {FENCE: _SHARED_TEXT, **_products(), **_exchanges()}
+    return {FENCE: _SHARED_TEXT, **_products(), **_passed_products(), **_exchanges()}
 
 
 def warpgroup_functions() -> dict[str, dict[str, str]]:
     """Return how calls of them are written."""
     turns, places = "<{7}, {8}>", "({0}, {1}, {2}, {3}, {4}, {5}, {6})"
     table = {name: f"#{name}{turns}{places}" for name in _products()}
+    passed = ", ".join(f"{{{i}}}" for i in range(12))
+    table |= {name: f"#{name}<{{12}}>({passed})" for name in _passed_products()}
     table |= {name: f"#{name}({{0}}, {{1}})" for name in _EXCHANGES}
     table |= {
         FENCE: f"#{FENCE}()",

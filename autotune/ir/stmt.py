@@ -114,6 +114,11 @@ class For(Stmt):
         """Returns the same loop around another body."""
         return For(self.var, self.extent, self.kind, body, self.thread, self.annotations)
 
+    def noted(self, name: str) -> For:
+        """Returns the same loop with one more annotation."""
+        notes = {**self.annotations, name: True}
+        return For(self.var, self.extent, self.kind, self.body, self.thread, notes)
+
 
 class Store(Stmt):
     """A write of ``value`` to an element of a buffer."""

@@ -14,6 +14,7 @@ from autotune.lowering.cross_thread import CrossThread, combine, store_together
 from autotune.lowering.needed import over_needed
 from autotune.lowering.plan import StagePlan
 from autotune.lowering.stage_nest import Guards, Level, Nests, StageNest, place_of
+from autotune.te.joined_parts import JOINS_PARTS
 
 
 class ReductionNest(StageNest):
@@ -76,10 +77,12 @@ class ReductionNest(StageNest):
         """Put the loop of a level around a body; the outermost reduction is of what is needed."""
         loop = super().around(level, var, body)
         outermost = next((each for each in self.levels if each.is_reduce), None)
-        needed = self.plan.body.needed
-        if needed is None or level is not outermost or not isinstance(loop, For):
+        if level is not outermost or not isinstance(loop, For) or level.kind is not ForKind.SERIAL:
             return loop
-        if level.kind is not ForKind.SERIAL:
+        if JOINS_PARTS in self.plan.stage.op.attrs:
+            loop = loop.noted(JOINS_PARTS)
+        needed = self.plan.body.needed
+        if needed is None:
             return loop
         condition = self.nests.flat(needed)
         return over_needed(self.simplifier, loop, condition, self._inside(level, condition))

@@ -5,7 +5,7 @@ The factor is put where it costs nothing: into another constant factor, or into 
 
 from __future__ import annotations
 
-from math import e, inf, log2
+from math import e, inf, isinf, log2
 
 from autotune.ir import Add, Conditional, Expr, FloatImm, Mul, Sub
 from autotune.ir.dtype import FLOAT_LIMIT
@@ -24,6 +24,25 @@ def in_base_two(value: Expr) -> Expr | None:
     found = scaled.of(value)
     # Of two such numbers one might have been far below the other.
     return found if len(scaled.least) <= 1 else None
+
+
+def factor_of(value: Expr) -> tuple[float, Expr]:
+    """Returns a positive constant and what has to be multiplied by it to give a value.
+
+    So a maximum of products is that of the other factors, which is multiplied once. What a mask
+    fills may be infinite, which no factor changes.
+    """
+    match value:
+        case Mul(a, FloatImm() as b) | Mul(FloatImm() as b, a) if 0 < b.value < inf:
+            return b.value, a
+        case Conditional(cond, then, FloatImm() as other) if isinf(other.value):
+            factor, rest = factor_of(then)
+            return factor, type(value)(cond, rest, other)
+        case Conditional(cond, FloatImm() as then, other) if isinf(then.value):
+            factor, rest = factor_of(other)
+            return factor, type(value)(cond, then, rest)
+        case _:
+            return 1.0, value
 
 
 class _Scaled:

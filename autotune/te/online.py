@@ -40,20 +40,20 @@ from autotune.ir import (
     Reduce,
     Var,
     cast,
-    const,
     substitute,
 )
 from autotune.ir.analysis_ranges import relaxed
 from autotune.ir.simplify import Simplifier
 from autotune.te import math as te_math
-from autotune.te.base_two import LOG2_E, in_base_two
+from autotune.te.base_two import factor_of, in_base_two
 from autotune.te.dag import post_order
 from autotune.te.declare import compute
-from autotune.te.intrinsics import larger, least, min_value, needed, select
+from autotune.te.intrinsics import larger, min_value, needed, select
+from autotune.te.joined_parts import JOINED, JOINED_IN_BASE_TWO, JOINS_PARTS, power_of_e
 from autotune.te.masked import unmasked
 from autotune.te.other_reads import Moved, ReadInstead, Swap
-from autotune.te.reduction import comm_reducer, reduce_axis
 from autotune.te.reduction import max as max_of
+from autotune.te.reduction import reduce_axis
 from autotune.te.reduction import sum as sum_of
 from autotune.te.relation import extent_of
 from autotune.te.tensor import ComputeOp, Tensor
@@ -88,13 +88,16 @@ class RowParts:
     result: ComputeOp
 
 
-def online(tensors: Sequence[Tensor], product: Tensor, length: int) -> list[Tensor]:
+def online(
+    tensors: Sequence[Tensor], product: Tensor, length: int, apart: int = 1
+) -> list[Tensor]:
     """Compute a product that is weighted by a softmax in parts of its rows.
 
     Args:
         tensors: inputs and outputs of a graph.
         product: a sum of it over rows of the softmax, which nothing else reads.
         length: of the parts, which divide rows.
+        apart: how far apart columns are that are joined together, which divides columns.
 
     Returns:
         The same inputs, and outputs of a graph in which the product is joined from parts.
@@ -102,7 +105,7 @@ def online(tensors: Sequence[Tensor], product: Tensor, length: int) -> list[Tens
     Raises:
         ScheduleError: the product is not weighted by a softmax of a reduction, which is all that
             the softmax reads at other than its own axes; a recurrence reads it; or parts do not
-            divide rows.
+            divide rows, or ``apart`` columns.
 
     Example::
 
@@ -113,14 +116,14 @@ def online(tensors: Sequence[Tensor], product: Tensor, length: int) -> list[Tens
     """
     check = Check(ScheduleError, "online")
     check.kind("product", product, Tensor, "a tensor")
-    length = check.whole("length", length)
+    length, apart = check.whole("length", length), check.whole("apart", apart)
     found = weighted_rows(tensors, product.op)
     if found is None:
         raise ScheduleError(
             f"online({product.name}): expected a sum of products, one factor of which is the "
             "softmax, along the sum, of a reduction in float32 that nothing else reads"
         )
-    return in_parts(tensors, found, row_parts(found, length))
+    return in_parts(tensors, found, row_parts(found, length, apart))
 
 
 def in_parts(tensors: Sequence[Tensor], found: WeightedRows, parts: RowParts) -> list[Tensor]:
@@ -131,21 +134,26 @@ def in_parts(tensors: Sequence[Tensor], found: WeightedRows, parts: RowParts) ->
     return [moved.to.get(tensor, tensor) for tensor in tensors]
 
 
-def row_parts(found: WeightedRows, length: int) -> RowParts:
+def row_parts(found: WeightedRows, length: int, apart: int = 1) -> RowParts:
     """Return the operations that compute a product in parts of rows, which divide them."""
     if length < 1 or found.length % length:
         raise ScheduleError(
             f"online({found.op.name}): rows of {found.length} are no multiple of parts of {length}"
         )
-    split = _SplitRows(found, length)
+    split = _SplitRows(found, length, apart)
+    columns = extent_of(found.op.axis[-1]) or 1
+    if apart < 1 or columns % apart or (apart > 1 and not split.columns_last):
+        raise ScheduleError(
+            f"online({found.op.name}): columns {apart} apart are to be joined together, which has "
+            f"to divide the last dimension, of {columns} columns"
+        )
     scores = split.scores()
     highest = split.highest(scores)
     exact = split.exact(scores, highest)
     powers, totals = split.powers(exact), split.totals(exact)
     products = split.products(powers)
-    run = split.columns_together
-    most, total, *sums = split.joined(highest, totals, products, run)
-    result = split.quotient(total, sums, run)
+    most, total, *sums = split.joined(highest, totals, products)
+    result = split.quotient(total, sums)
     made = (scores, highest, totals, exact, powers, products, most, result)
     return RowParts(*map(_op_of, made))
 
@@ -157,15 +165,22 @@ class _SplitRows:
     Attributes:
         found: the product and its weights.
         length: of a part.
+        apart: how far apart columns are that are joined together.
     """
 
     found: WeightedRows
     length: int
+    apart: int
 
     @cached_property
     def scaled(self) -> Expr | None:
         """What is raised, times log2(e); None where it is multiplied after the subtraction."""
         return in_base_two(self.found.value)
+
+    @cached_property
+    def factored(self) -> tuple[float, Expr]:
+        """That value, or what is scaled later, as a constant factor and the rest."""
+        return factor_of(self.found.value if self.scaled is None else self.scaled)
 
     @property
     def name(self) -> str:
@@ -189,11 +204,17 @@ class _SplitRows:
         return [own.index(var) for var in self.found.weights.indices[:-1]]
 
     @property
+    def columns_last(self) -> bool:
+        """Whether the last dimension of the product is columns."""
+        return len(self.found.op.axis) - 1 not in self.row_places
+
+    @property
     def columns_together(self) -> int:
-        """How many neighbouring columns are joined together."""
+        """How many columns are joined together."""
         columns = extent_of(self.found.op.axis[-1]) or 1
-        inner = len(self.found.op.axis) - 1
-        return _RUN if columns % _RUN == 0 and inner not in self.row_places else 1
+        if self.apart > 1:
+            return columns // self.apart
+        return _RUN if columns % _RUN == 0 and self.columns_last else 1
 
     def scores(self) -> Tensor:
         """Return what the softmax reads, by parts."""
@@ -205,7 +226,7 @@ class _SplitRows:
         return _computed((*self.extents, self.length), score, f"{self.found.scores.name}.part")
 
     def highest(self, scores: Tensor) -> Tensor:
-        """Return the maximum of each part."""
+        """Return the maximum of each part, without a constant factor."""
         t = self._steps()
         return _computed(
             self.extents,
@@ -219,8 +240,8 @@ class _SplitRows:
         def power(p: Expr, *at: Expr) -> Expr:
             *row, step = at
             # Of a part that is masked everywhere the maximum is minus infinity, its powers zero.
-            most = larger(highest(p, *row), min_value(FLOAT))
-            return self._power(self._value(scores, p, row, step) - most)
+            most = larger(self._times(highest(p, *row)), min_value(FLOAT))
+            return self._power(self._times(self._value(scores, p, row, step)) - most)
 
         return _computed((*self.extents, self.length), power, f"{self.name}.exact")
 
@@ -243,14 +264,15 @@ class _SplitRows:
         )
 
     def products(self, powers: Tensor) -> Tensor:
-        """Return the product of each part."""
-        op = self.found.op
+        """Return the product of each part; what is apart has dimensions of its own."""
+        op, split = self.found.op, self.apart > 1
         body = op.body[0]
         assert isinstance(body, Reduce)
         (old,) = body.axes
 
         def product(part: Expr, *at: Expr) -> Expr:
             step = self._steps()
+            at = (*at[:-2], at[-2] * self.apart + at[-1]) if split else at
             load = ProducerLoad(
                 powers, (part, *(at[place] for place in self.row_places), step.var)
             )
@@ -262,25 +284,28 @@ class _SplitRows:
             total: Expr = sum_of(substitute(value, renamed), axis=step)
             return total
 
-        shape = [axis.extent for axis in op.axis]
-        return _computed((self.parts, *shape), product, f"{self.name}.part")
+        *outer, columns = [axis.extent for axis in op.axis]
+        inner = (self.columns_together, self.apart) if split else (columns,)
+        return _computed((self.parts, *outer, *inner), product, f"{self.name}.part")
 
-    def joined(
-        self, highest: Tensor, totals: Tensor, products: Tensor, run: int
-    ) -> Sequence[Tensor]:
-        """Return the maximum, the sum of powers and ``run`` columns of whole rows."""
+    def joined(self, highest: Tensor, totals: Tensor, products: Tensor) -> Sequence[Tensor]:
+        """Return the maximum, the sum of powers and several columns of whole rows."""
         p = reduce_axis((0, self.parts), "part")
-        where = self.needed()
+        where, run = self.needed(), self.columns_together
+
+        def column(at: Expr, i: int) -> tuple[Expr | int, ...]:
+            return (i, at) if self.apart > 1 else (at * run + i,)
 
         def join(*at: Expr) -> Any:
             row = [at[place] for place in self.row_places]
-            neighbours = [products(p.var, *at[:-1], at[-1] * run + i) for i in range(run)]
-            several = (highest(p.var, *row), totals(p.var, *row), *neighbours)
-            joined = _JOINED if self.scaled is None else _JOINED_IN_BASE_TWO
+            columns = [products(p.var, *at[:-1], *column(at[-1], i)) for i in range(run)]
+            several = (self._times(highest(p.var, *row)), totals(p.var, *row), *columns)
+            joined = JOINED if self.scaled is None else JOINED_IN_BASE_TWO
             return joined(several, axis=p, where=where and needed(where(p.var, row)))
 
         *outer, columns = [axis.extent for axis in self.found.op.axis]
-        joined: Sequence[Tensor] = compute((*outer, columns // run), join, f"{self.name}.joined")
+        shape, name = (*outer, columns // run), f"{self.name}.joined"
+        joined: Sequence[Tensor] = compute(shape, join, name, attrs={JOINS_PARTS: True})
         return joined
 
     def needed(self) -> Callable[[Expr, Sequence[Expr]], Expr] | None:
@@ -300,15 +325,19 @@ class _SplitRows:
             found, {p: part, **dict(zip([axis.var for axis in rows], row, strict=True))}
         )
 
-    def quotient(self, total: Tensor, sums: Sequence[Tensor], run: int) -> Tensor:
+    def quotient(self, total: Tensor, sums: Sequence[Tensor]) -> Tensor:
         """Return what stands in place of the product."""
 
         def quotient(*at: Expr) -> Any:
             *outer, column = at
-            place = (*outer, column // run)
+            if self.apart > 1:
+                which, inner = column // self.apart, column % self.apart
+            else:
+                which, inner = column % len(sums), column // len(sums)
+            place = (*outer, inner)
             value = sums[-1](*place)
             for i, each in reversed(list(enumerate(sums[:-1]))):
-                value = select(column % run == i, each(*place), value)
+                value = select(which == i, each(*place), value)
             return value / total(*place)
 
         return _computed([axis.extent for axis in self.found.op.axis], quotient, self.name)
@@ -321,15 +350,18 @@ class _SplitRows:
         return reduce_axis((0, self.length), self.found.axes[-1].name)
 
     def _value(self, scores: Tensor, part: Expr, row: Sequence[Expr], step: Expr) -> Expr:
-        """Return what is raised to a power."""
+        """Return what is raised to a power, without a constant factor."""
         read = ReadInstead(self.found.scores, scores, (part, *row, step))
         pairs = zip(self.found.axes, (*row, self._along(part, step)), strict=True)
         places: dict[Var, Expr] = {axis.var: each for axis, each in pairs}
-        value = self.found.value if self.scaled is None else self.scaled
-        return substitute(read.rewrite(value), places)
+        return substitute(read.rewrite(self.factored[1]), places)
+
+    def _times(self, value: Expr) -> Expr:
+        factor, _ = self.factored
+        return value if factor == 1 else value * factor
 
     def _power(self, x: Expr) -> Expr:
-        return _exp(x) if self.scaled is None else te_math.exp2_flushed(x)
+        return power_of_e(x) if self.scaled is None else te_math.exp2_flushed(x)
 
 
 def _computed(extents: Sequence[object], value: Callable[..., object], name: str) -> Tensor:
@@ -341,39 +373,6 @@ def _computed(extents: Sequence[object], value: Callable[..., object], name: str
 def _op_of(tensor: Tensor) -> ComputeOp:
     assert isinstance(tensor.op, ComputeOp)
     return tensor.op
-
-
-def _exp(x: Expr) -> Expr:
-    """Return a power of e, as one of 2, which GPUs have an instruction for."""
-    return te_math.exp2_flushed(x * LOG2_E)
-
-
-def _join(a: Sequence[Expr], b: Sequence[Expr]) -> tuple[Expr, ...]:
-    """Return what two parts of a row have together: maximum, sum of powers, products."""
-    return _join_by(_exp, a, b)
-
-
-def _join_in_base_two(a: Sequence[Expr], b: Sequence[Expr]) -> tuple[Expr, ...]:
-    """Do as `_join` with maxima that are times log2(e)."""
-    return _join_by(te_math.exp2_flushed, a, b)
-
-
-def _join_by(
-    power: Callable[[Expr], Expr], a: Sequence[Expr], b: Sequence[Expr]
-) -> tuple[Expr, ...]:
-    most = larger(a[0], b[0], min_value(FLOAT))
-    first, second = power(a[0] - most), power(b[0] - most)
-    rest = zip(a[1:], b[1:], strict=True)
-    return most, *(one * first + other * second for one, other in rest)
-
-
-def _nothing(most: str, *others: str) -> tuple[Expr, ...]:
-    """Return what changes no part."""
-    return least(most), *(const(0, each) for each in others)
-
-
-_JOINED = comm_reducer(_join, _nothing, "online")
-_JOINED_IN_BASE_TWO = comm_reducer(_join_in_base_two, _nothing, "online")
 
 
 def _again(op: ComputeOp, at: Sequence[Expr]) -> Expr:

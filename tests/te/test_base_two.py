@@ -6,7 +6,7 @@ import pytest
 from autotune import te, topi
 from autotune.codegen import kernel_of_schedule
 from autotune.target import Target
-from autotune.te.base_two import in_base_two
+from autotune.te.base_two import factor_of, in_base_two
 from autotune.te.weighted_rows import weighted_rows
 from tests.fuzz.running import Job, run_batch
 
@@ -108,3 +108,33 @@ def test_powers_of_two_give_what_powers_of_e_do(fill, most, tmp_path):
         powers = np.exp(x - x.max(1, keepdims=True))
         want = powers / powers.sum(1, keepdims=True) @ v.astype("float64")
     np.testing.assert_allclose(got[0], want, rtol=2e-2, atol=most * 2e-3)
+
+
+@pytest.mark.parametrize(
+    ("value", "factor", "rest"),
+    [
+        (lambda s, i, j, b: s * 0.5, 0.5, "s"),
+        (
+            lambda s, i, j, b: te.if_then_else(j < 3, s * 0.5, number(-np.inf)),
+            0.5,
+            "if_then_else(ax1 < 3, s, -inff)",
+        ),
+        (
+            lambda s, i, j, b: te.select(j < 3, number(-np.inf), s * 0.5),
+            0.5,
+            "select(ax1 < 3, -inff, s)",
+        ),
+        (lambda s, i, j, b: s * -0.5, 1.0, "s * -0.5f"),
+        (lambda s, i, j, b: s * 0.5 + b[j], 1.0, "s * 0.5f + b[ax1]"),
+        (
+            lambda s, i, j, b: te.select(j < 3, s * 0.5, number(LOWEST)),
+            1.0,
+            "select(ax1 < 3, s * 0.5f, -3.4028234663852886e+38f)",
+        ),
+    ],
+    ids=["scale", "mask", "mask before", "negative", "bias", "least float"],
+)
+def test_a_positive_factor_is_that_of_a_maximum(value, factor, rest):
+    inputs, c = graph(value)
+    found, left = factor_of(weighted_rows([*inputs, c], c.op).value)
+    assert (found, str(left).replace("s[ax0, ax1]", "s")) == (factor, rest)

@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 from autotune.auto_scheduler.graph.compute_graph import ComputeGraph
 from autotune.te.online import RowParts, in_parts, row_parts
+from autotune.te.relation import extent_of
 from autotune.te.weighted_rows import WeightedRows, weighted_rows
 
 
@@ -24,7 +25,8 @@ class OnlineGraph:
 
 
 # States of one graph share the operations of another.
-_KNOWN: WeakKeyDictionary[ComputeGraph, dict[tuple[int, int], OnlineGraph]] = WeakKeyDictionary()
+_Known = dict[tuple[int, int, int], OnlineGraph]
+_KNOWN: WeakKeyDictionary[ComputeGraph, _Known] = WeakKeyDictionary()
 
 
 def weighted_stage(graph: ComputeGraph, stage_id: int) -> WeightedRows | None:
@@ -34,15 +36,21 @@ def weighted_stage(graph: ComputeGraph, stage_id: int) -> WeightedRows | None:
     return weighted_rows(graph.tensors, graph.ops[stage_id])
 
 
-def online_graph(graph: ComputeGraph, stage_id: int, length: int) -> OnlineGraph | None:
+def online_graph(
+    graph: ComputeGraph, stage_id: int, length: int, apart: int
+) -> OnlineGraph | None:
     """Returns a graph whose stage is computed in parts of rows; None if it cannot be."""
     known = _KNOWN.setdefault(graph, {})
-    if (stage_id, length) not in known:
+    key = (stage_id, length, apart)
+    if key not in known:
         found = weighted_stage(graph, stage_id)
         if found is None or length < 1 or found.length % length:
             return None
-        parts = row_parts(found, length)
+        columns = extent_of(found.op.axis[-1]) or 1
+        if apart < 1 or columns % apart:
+            return None
+        parts = row_parts(found, length, apart)
         new = ComputeGraph(in_parts(graph.tensors, found, parts))
         # Of several threads the first one's stays, so that all states have the same operations.
-        known.setdefault((stage_id, length), OnlineGraph(new, parts))
-    return known[stage_id, length]
+        known.setdefault(key, OnlineGraph(new, parts))
+    return known[key]

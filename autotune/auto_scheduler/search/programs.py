@@ -13,6 +13,7 @@ from autotune.auto_scheduler.search.analytical.gpu import GpuCostModel
 from autotune.auto_scheduler.search.analytical.gpu_parameters import GpuParameters
 from autotune.auto_scheduler.search.analytical.in_block import InBlockCostModel
 from autotune.auto_scheduler.search.analytical.online import OnlineCostModel
+from autotune.auto_scheduler.search.analytical.online_warpgroups import OnlineWarpgroupCostModel
 from autotune.auto_scheduler.search.analytical.products import ProductCostModel
 from autotune.auto_scheduler.search.analytical.several import SeveralCostModel, other_stages
 from autotune.auto_scheduler.search.analytical.tensor_cores import (
@@ -123,8 +124,11 @@ def _gpu_cost_model(program: Program, device: GpuParameters) -> AnalyticalCostMo
     roots = [program.state.attach[each][0] for each in multiplied]
     if roots[0] in program.state.attach:
         first, second = multiplied
-        in_parts = isinstance(program.state.transform_steps[0], OnlineStep)
-        return (OnlineCostModel if in_parts else InBlockCostModel)(program, first, second, device)
+        if not isinstance(program.state.transform_steps[0], OnlineStep):
+            return InBlockCostModel(program, first, second, device)
+        by_warpgroups = program.state.stages[second].attrs.tensor_core == WGMMA
+        kind = OnlineWarpgroupCostModel if by_warpgroups else OnlineCostModel
+        return kind(program, first, second, device)
     products = [_product_cost_model(program, each, device) for each in multiplied]
     others = other_stages(program, device)
     several = len(products) > 1 or others.tiled

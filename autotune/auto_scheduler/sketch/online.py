@@ -15,18 +15,15 @@ from typing import ClassVar
 from autotune.auto_scheduler.graph.online import online_graph, weighted_stage
 from autotune.auto_scheduler.sketch.in_block import TOGETHER, open_splits
 from autotune.auto_scheduler.sketch.inline import should_inline
-from autotune.auto_scheduler.sketch.products import (
-    COLUMNS,
-    ROWS,
-    arch_of,
-    product_of,
-)
+from autotune.auto_scheduler.sketch.part_tiles import PART_TILES, PartTiles
+from autotune.auto_scheduler.sketch.products import COLUMNS, arch_of, bind_together, product_of
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.sketch.stage_queries import (
     fusible_consumer,
     is_output,
 )
-from autotune.auto_scheduler.sketch.tensor_cores import FIRST_ARCH, OWN, tile_for_warps
+from autotune.auto_scheduler.sketch.tensor_cores import FIRST_ARCH
+from autotune.auto_scheduler.sketch.warpgroups import ARCH
 from autotune.auto_scheduler.states.loops import Iterator
 from autotune.auto_scheduler.states.state import State
 from autotune.auto_scheduler.transform_steps import OnlineStep
@@ -42,8 +39,6 @@ _LENGTHS, _FEWEST, _MOST_COLUMNS = (64, 128), 3, 128
 # Bytes of all scores at least, which the cache of a GPU does not hold: kernels that write and read
 # them took 19.4 us for 16 MiB on an H200; for 64 MiB 74.7, parts of rows 35.5.
 LEAST_BYTES = 2**25
-# Pairs of neighbouring scores that a thread multiplies at once.
-_RUNS = 8
 # Bytes of a factor and of a score, and steps of an instruction.
 _HALF, _SCORE, _DEPTH = 2, 4, 16
 
@@ -63,22 +58,22 @@ class RowsInParts:
         if not context.is_gpu or arch_of(context) < FIRST_ARCH or state.transform_steps:
             return Condition.PASS
         found = weighted_stage(state.compute_dag, stage_id)
-        fits = found is not None and _are_products(found) and _lengths(found)
-        return Condition.APPLY if fits else Condition.PASS
+        ways = [] if found is None else _ways(context, found)
+        return Condition.APPLY if ways else Condition.PASS
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
-        """Begin with the graph in parts, for each length of these."""
+        """Begin with the graph in parts, of each length, by each kind of instructions."""
         if _has_place(state, stage_id):
             yield state, stage_id - 1
             return
         found = weighted_stage(state.compute_dag, stage_id)
         assert found is not None
-        for length in _lengths(found):
+        for tiles, length in _ways(context, found):
             new = state.copy()
-            new.online(stage_id, length)
-            graph = online_graph(state.compute_dag, stage_id, length)
+            new.online(stage_id, length, tiles.apart)
+            graph = online_graph(state.compute_dag, stage_id, length, tiles.apart)
             assert graph is not None
-            yield _in_parts(context, new, graph.parts)
+            yield _in_parts(context, new, graph.parts, tiles)
 
 
 def _has_place(state: State, stage_id: int) -> bool:
@@ -86,6 +81,17 @@ def _has_place(state: State, stage_id: int) -> bool:
     steps = state.transform_steps
     in_parts = bool(steps) and isinstance(steps[0], OnlineStep)
     return in_parts and stage_id in state.state_object.attach
+
+
+def _ways(context: SketchContext, found: WeightedRows) -> list[tuple[PartTiles, int]]:
+    """Return the tiles that both products are whole of, with lengths of parts."""
+    arch = arch_of(context)
+    return [
+        (tiles, length)
+        for tiles in PART_TILES
+        if (tiles.instructions == TENSOR_CORE or arch == ARCH) and _are_products(found, tiles)
+        for length in _lengths(found)
+    ]
 
 
 def _lengths(found: WeightedRows) -> list[int]:
@@ -96,19 +102,19 @@ def _lengths(found: WeightedRows) -> list[int]:
     return [n for n in _LENGTHS if n <= most and found.length % n == 0]
 
 
-def _are_products(found: WeightedRows) -> bool:
+def _are_products(found: WeightedRows, tiles: PartTiles) -> bool:
     """Return whether both products are matrices of whole tiles, with rows and columns last."""
     for op in (found.scores, found.op):
-        product = product_of(op, TENSOR_CORE)
+        product = product_of(op, tiles.instructions)
         if product is None or product.item != _HALF:
             return False
         if not len(product.rows) == len(product.columns) == len(product.steps) == 1:
             return False
         if (product.rows[0], product.columns[0]) != tuple(op.axis[-2:]):
             return False
-        if not product.divides(2 * ROWS, COLUMNS * OWN) or product.extents[2] % product.depth:
+        if not tiles.fits(product):
             return False
-    last = product_of(found.op, TENSOR_CORE)
+    last = product_of(found.op, tiles.instructions)
     assert last is not None
     if last.extents[1] > _MOST_COLUMNS:
         return False
@@ -116,28 +122,28 @@ def _are_products(found: WeightedRows) -> bool:
     return last.operands[0] is found.weights.tensor.op and found.weights.indices[:-1] == rows
 
 
-def _in_parts(context: SketchContext, new: State, parts: RowParts) -> Derived:
+def _in_parts(context: SketchContext, new: State, parts: RowParts, tiles: PartTiles) -> Derived:
     """Return a state in which all parts are computed in one kernel, and the next stage."""
     root = _root(context, new, parts)
     top, loops = new.stages[root].op, new.stages[root].iters
-    columns = (extent_of(parts.result.axis[-1]) or 1) // (COLUMNS * OWN)
-    lane = tile_for_warps(new, root, (list(loops[:-2]), loops[-2], loops[-1]), (columns, 1))
+    columns = extent_of(parts.result.axis[-1]) or 1
+    lane = tiles.root(new, root, (list(loops[:-2]), loops[-2], loops[-1]), columns)
     (tile,) = open_splits(new, root)
     joined = new.stage_id(parts.joined)
     loops = new.stages[joined].iters
     new.reorder(joined, [loops[-1], *loops[:-1]])
     new.compute_at(joined, root, lane)
     products = new.stage_id(parts.products)
-    _multiply(new, products, len(parts.products.axis) - 2)
+    _multiply(new, products, len(parts.result.axis) - 1, tiles)
     new.compute_at(products, joined, new.stages[joined].iters[0])
     inner = new.stages[joined].iters[0]
-    for op in _operands(parts.products):
+    for op in _operands(parts.products, tiles):
         if op is not parts.powers:
             _copy(new, op, parts.products, parts.joined, inner)
     for op in (parts.powers, parts.totals, parts.exact, parts.highest):
-        _in_rows(new, op, parts.joined, tile)
-    scores = _scores(new, parts, tile)
-    queries, keys = _operands(parts.scores)
+        _in_rows(new, op, parts.joined, tile, tiles)
+    scores = _scores(new, parts, tile, tiles)
+    queries, keys = _operands(parts.scores, tiles)
     product = new.stages[scores].op
     _copy(new, keys, product, parts.joined, inner)
     block = new.stages[new.stage_id(top)].iters[0]
@@ -158,18 +164,17 @@ def _root(context: SketchContext, new: State, parts: RowParts) -> int:
     return reader
 
 
-def _multiply(state: State, stage_id: int, row: int) -> None:
-    """Order the loops of a product for instructions, which are its last three, and mark them."""
+def _multiply(state: State, stage_id: int, row: int, tiles: PartTiles) -> None:
+    """Order the loops of a product for instructions, the last from that of rows, and mark them."""
     *data, k = state.stages[stage_id].iters
     chunk, step = state.split(stage_id, k, [_DEPTH])
     state.reorder(stage_id, [*data[:row], chunk, step, *data[row:]])
-    state.unroll(stage_id, chunk)
-    state.pragma(stage_id, step, TENSOR_CORE)
+    tiles.mark(state, stage_id, chunk, step)
 
 
-def _operands(op: Operation) -> tuple[Operation, Operation]:
+def _operands(op: Operation, tiles: PartTiles) -> tuple[Operation, Operation]:
     """Return what a product on tensor cores reads: the factor of rows, and that of columns."""
-    product = product_of(op, TENSOR_CORE)
+    product = product_of(op, tiles.instructions)
     assert product is not None
     return product.operands
 
@@ -183,27 +188,26 @@ def _copy(
     state.compute_at(place + 1, state.stage_id(target), loop)
 
 
-def _in_rows(state: State, op: Operation, joined: Operation, tile: int) -> None:
+def _in_rows(state: State, op: Operation, joined: Operation, tile: int, tiles: PartTiles) -> None:
     """Compute a stage of rows of a part as threads have the scores, four threads a row."""
     at = state.stage_id(op)
     state.cache_write(at, "warp")
     state.compute_inline(at + 1)
     target = state.stage_id(joined)
     *outer, row, column = state.stages[at].iters
-    rows, lane_row = state.split(at, row, [ROWS])
-    rows, own_rows, warp = state.follow_split(at, rows, tile, 2)
+    rows = tiles.rows(state, at, row, tile)
     runs, lane_column, own = state.split(at, column, [COLUMNS, TOGETHER])
-    order = [*outer, rows, own_rows, warp, lane_row, runs, lane_column, own]
+    order = [*outer, rows.outer, *rows.own, *rows.warps, rows.lane, runs, lane_column, own]
     state.reorder(at, order)
-    for loop in (own_rows, runs):
+    for loop in (*rows.own, runs):
         state.unroll(at, loop)
-    state.bind(at, warp, "threadIdx.z")
-    state.bind(at, lane_row, "threadIdx.y")
+    bind_together(state, at, rows.warps, "threadIdx.z")
+    state.bind(at, rows.lane, "threadIdx.y")
     state.bind(at, lane_column, "threadIdx.x")
     state.compute_at(at, target, state.stages[target].iters[0])
 
 
-def _scores(state: State, parts: RowParts, tile: int) -> int:
+def _scores(state: State, parts: RowParts, tile: int, tiles: PartTiles) -> int:
     """Multiply the scores of a part in registers; return the stage of the product."""
     at = state.stage_id(parts.scores)
     state.cache_write(at, "warp")
@@ -211,19 +215,17 @@ def _scores(state: State, parts: RowParts, tile: int) -> int:
     state.cache_write(at, "local")
     stored, target = at + 1, state.stage_id(parts.joined)
     *batch, row, column = state.stages[stored].iters
-    rows, lane_row = state.split(stored, row, [ROWS])
-    rows, own_rows, warp = state.follow_split(stored, rows, tile, 2)
+    rows = tiles.rows(state, stored, row, tile)
     runs, lane_column, own = state.split(stored, column, [COLUMNS, TOGETHER])
-    # Of so many at a time virtual threads are written out.
-    several, runs = state.split(stored, runs, [_RUNS])
-    order = [*batch, rows, own_rows, several, runs, warp, lane_row, lane_column, own]
+    virtual = tiles.virtual(state, stored, rows, runs)
+    order = [*batch, rows.outer, *virtual, *rows.warps, rows.lane, lane_column, own]
     state.reorder(stored, order)
-    for loop in (own_rows, several, runs):
+    for loop in virtual:
         state.bind(stored, loop, "vthread")
-    state.bind(stored, warp, "threadIdx.z")
-    state.bind(stored, lane_row, "threadIdx.y")
+    bind_together(state, stored, rows.warps, "threadIdx.z")
+    state.bind(stored, rows.lane, "threadIdx.y")
     lane = state.bind(stored, lane_column, "threadIdx.x")
-    _multiply(state, at, len(parts.scores.axis) - 2)
+    _multiply(state, at, len(parts.scores.axis) - 2, tiles)
     state.compute_at(at, stored, lane)
     state.compute_at(stored, target, state.stages[target].iters[0])
     return at

@@ -113,7 +113,9 @@ def _begun_graph(state: State) -> ComputeGraph:
     """Return the graph that steps other than an `OnlineStep` have changed."""
     dag = state.compute_dag
     match state.transform_steps[:1]:
-        case [OnlineStep(stage_id, length)] if found := online_graph(dag, stage_id, length):
+        case [OnlineStep(stage_id, length, apart)] if found := online_graph(
+            dag, stage_id, length, apart
+        ):
             return found.graph
     return dag
 

@@ -96,7 +96,7 @@ def _tile(state: State, stage_id: int, loops: Loops) -> Iterator:
     Virtual threads are the tiles of a warpgroup, the runs of columns, and the rows of a thread in
     a tile: the order in which an instruction numbers its sums.
     """
-    blocks, virtual, threads, own = _split(state, stage_id, loops)
+    blocks, virtual, threads, own = split_in_tiles(state, stage_id, loops)
     state.reorder(stage_id, [*blocks, *virtual, *threads, own])
     bind_together(state, stage_id, blocks, "blockIdx.x")
     last = _bind(state, stage_id, virtual, threads)
@@ -106,7 +106,7 @@ def _tile(state: State, stage_id: int, loops: Loops) -> Iterator:
 
 def _tile_in_turn(state: State, stage_id: int, loops: Loops) -> Iterator:
     """Tile as `_tile` does, for persistent blocks; return the last virtual thread."""
-    blocks, virtual, threads, own = _split(state, stage_id, loops)
+    blocks, virtual, threads, own = split_in_tiles(state, stage_id, loops)
     state.reorder(stage_id, [*blocks, *threads, *virtual, own])
     fused = state.fuse(stage_id, blocks) if len(blocks) > 1 else blocks[0]
     turn, block = state.split(stage_id, fused, [None])
@@ -118,16 +118,19 @@ def _tile_in_turn(state: State, stage_id: int, loops: Loops) -> Iterator:
     return state.stages[stage_id].iters[-2]
 
 
-def _split(
-    state: State, stage_id: int, loops: Loops
+def split_in_tiles(
+    state: State, stage_id: int, loops: Loops, runs: int | None = None
 ) -> tuple[list[Iterator], list[Iterator], list[Iterator], Iterator]:
-    """Split rows and columns; return loops of blocks, of virtual threads, of threads, and own."""
+    """Splits rows and columns; returns loops of blocks, of virtual threads, of threads, and own.
+
+    How many runs of columns there are is open unless it is given.
+    """
     batch, row, column = loops
     rows, half, lane_row = state.split(stage_id, row, [HALVES, ROWS])
     rows, warp = state.split(stage_id, rows, [WARPS])
     block_row, tile, group = state.split(stage_id, rows, [None, None])
     columns, lane_column, own = state.split(stage_id, column, [COLUMNS, OWN])
-    block_column, run = state.split(stage_id, columns, [None])
+    block_column, run = state.split(stage_id, columns, [runs])
     threads = [group, warp, lane_row, lane_column]
     return [*batch, block_row, block_column], [tile, run, half], threads, own
 

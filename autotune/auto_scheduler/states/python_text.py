@@ -52,11 +52,11 @@ class _Text(Replay):
     def write_stages(self) -> None:
         """Write where the tensors come from; TVM's text does not."""
 
-    def online(self, stage_id: int, length: int) -> None:
+    def online(self, stage_id: int, length: int, apart: int) -> None:
         """Begin anew with another graph."""
         product = self.labels[stage_id]
-        super().online(stage_id, length)
-        self.lines.append(f"tensors = te.online(tensors, {product}, {length})")
+        super().online(stage_id, length, apart)
+        self.lines.append(f"tensors = te.online(tensors, {product}, {length}, {apart})")
         self._label_stages()
 
     def new_label(self, name: str) -> str:

@@ -231,13 +231,14 @@ class State:
 
     # Stages.
 
-    def online(self, stage: StageKey, length: int) -> None:
+    def online(self, stage: StageKey, length: int, apart: int = 1) -> None:
         """Compute a product of a softmax in parts of rows; it comes before all other steps.
 
         The stages are others from then on: see `autotune.te.online`.
         """
         check = Check(ScheduleError, "State.online")
-        self._take(OnlineStep(self.stage_id(stage), check.whole("length", length, 1)))
+        numbers = (check.whole("length", length, 1), check.whole("apart", apart, 1))
+        self._take(OnlineStep(self.stage_id(stage), *numbers))
         self._note_ops()
 
     def cache_read(

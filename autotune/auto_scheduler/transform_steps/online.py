@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -25,23 +26,44 @@ class OnlineStep(TransformStep):
 
     Attributes:
         length: of the parts.
+        apart: how far apart columns are that are joined together; 0 in records of versions that
+            had other stages.
     """
 
     tag: ClassVar[str] = "ONL"
-    reads: ClassVar[Readers] = (whole, whole)
+    reads: ClassVar[Readers] = (whole, whole, whole)
     adds_stage: ClassVar[bool] = True
     length: int
+    apart: int
+
+    @classmethod
+    def from_row(cls, values: Sequence[object]) -> TransformStep:
+        """Return the step of a row; one without ``apart`` is of stages that there are no more."""
+        older = len(values) == len(cls.reads) - 1
+        return super().from_row([*values, 0] if older else values)
 
     def apply(self, state: StateObject) -> StateObject:
         """Begin with the stages of that graph."""
-        found = online_graph(state.dag, self.stage_id, self.length)
+        self._check()
+        found = online_graph(state.dag, self.stage_id, self.length, self.apart)
         if state.transform_steps:
             raise refuse(self, "it has to come before all other steps")
         if found is None:
-            raise refuse(self, "it has to name a product of a softmax, and a divisor of its rows")
+            why = "it has to name a product of a softmax, and divisors of its rows and columns"
+            raise refuse(self, why)
         stages = plain_state(found.graph).stages
         return StateObject(state.dag, stages, (self,))
 
     def replay(self, on: Replay) -> None:
         """Begin with a schedule of that graph."""
-        on.online(self.stage_id, self.length)
+        self._check()
+        on.online(self.stage_id, self.length, self.apart)
+
+    def _check(self) -> None:
+        """Refuse a step of stages that there are no more."""
+        if not self.apart:
+            raise refuse(
+                self,
+                "it was recorded by a version that computed parts of rows in other stages, which "
+                "the steps after it are of; tune the task again",
+            )

@@ -10,9 +10,9 @@ A loop that fills a buffer and then uses it becomes, with ``n`` copies of the bu
 
 A fill that is not asynchronous loads before the use, and stores after it.
 
-Products of warpgroups are at work while threads go on. Of four slots or more, the loop waits for
-those of the iteration before only, and fills ahead by one slot less; of three, what is filled one
-slot ahead would come too late::
+Products of warpgroups are at work while threads go on. Of four slots or more, a loop that does
+nothing else with their sums waits for those of the iteration before only, and fills ahead by one
+slot less; of three, what is filled one slot ahead would come too late::
 
     for k:
       wait for slot k % n, barrier
@@ -63,7 +63,7 @@ from autotune.lowering.passes.draft import Draft, Slots
 from autotune.lowering.passes.ownership import Slot
 from autotune.lowering.passes.slots import Move, ToCopies, padded_size
 from autotune.lowering.passes.staging import stage_through_registers
-from autotune.lowering.passes.warpgroups import waited, without_waits
+from autotune.lowering.passes.sums_in_flight import uses_sums, waited, without_waits
 from autotune.lowering.stage_nest import PIPELINE, PipelinedBuffer
 
 # Marks a loop over the turns of a block, whose pipelines begin a turn ahead.
@@ -159,8 +159,8 @@ class _Pipeliner(StmtRewriter):
         for buffer in buffers:
             size = padded_size(buffer)
             self.rings[buffer] = Buffer(buffer.name, (depth * size,), buffer.dtype, buffer.scope)
-        late = is_async and depth >= LATE_SLOTS
         use = seq(*uses)
+        late = is_async and depth >= LATE_SLOTS and not uses_sums(use)
         begun, end = without_waits(use) if late else (use, seq())
         is_late = begun is not use
         lead = depth - 2 if is_late else depth - 1

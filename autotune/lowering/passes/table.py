@@ -13,21 +13,24 @@ from dataclasses import dataclass
 
 from autotune.ir.stmt import Stmt
 from autotune.lowering.passes.barriers import insert_barriers
+from autotune.lowering.passes.carried import carry_sums
 from autotune.lowering.passes.describe import describe
 from autotune.lowering.passes.draft import Draft
 from autotune.lowering.passes.grid import number_blocks
+from autotune.lowering.passes.interiors import ask_once
 from autotune.lowering.passes.limits import check_limits
 from autotune.lowering.passes.long_blocks import begin_with_long_blocks
 from autotune.lowering.passes.partition import partition_loops
 from autotune.lowering.passes.pipeline import pipeline_loops
 from autotune.lowering.passes.storage import hoist_allocations
+from autotune.lowering.passes.sums_in_flight import insert_proxy_fences
 from autotune.lowering.passes.taken_over import take_over_storage
 from autotune.lowering.passes.tensor_cores import use_tensor_cores
 from autotune.lowering.passes.unroll import unroll_loops
 from autotune.lowering.passes.vectorize import vectorize_loops
 from autotune.lowering.passes.vthread import inject_vthreads
 from autotune.lowering.passes.warp_memory import place_in_registers
-from autotune.lowering.passes.warpgroups import insert_proxy_fences, use_warpgroups
+from autotune.lowering.passes.warpgroups import use_warpgroups
 from autotune.lowering.passes.wide_stores import widen_stores
 
 
@@ -51,6 +54,8 @@ class Pass:
 
 PASSES = (
     Pass("limits", check_limits),
+    Pass("interiors", ask_once),
+    Pass("carried", carry_sums),
     Pass("vthread", inject_vthreads),
     Pass("tensor_cores", use_tensor_cores),
     Pass("warpgroups", use_warpgroups),

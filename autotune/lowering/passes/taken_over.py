@@ -13,7 +13,7 @@ from autotune.ir.stmt import Allocate, AsyncCopy, Buffer, For, LetStmt, Seq, Stm
 from autotune.ir.structure import walk
 from autotune.ir.visitor import Rewriter
 from autotune.lowering.passes.draft import Draft
-from autotune.lowering.passes.warpgroups import multiplies
+from autotune.lowering.passes.sums_in_flight import multiplies
 
 
 def take_over_storage(stmt: Stmt, draft: Draft) -> Stmt:

@@ -60,7 +60,7 @@ _VECTOR_BYTES = 16
 # Bytes of a row of the left operand of an instruction: 16 steps of 16 bits, 8 of 32.
 _ROW_BYTES = 32
 # Stride of the steps of a thread: it has two neighbours of each 8.
-_APART = 8
+APART = 8
 # Threads of a warp, by rows and columns.
 ROWS, COLUMNS = 8, 4
 # More instructions than this in a row only fill the cache of instructions.
@@ -153,7 +153,7 @@ class _Multiplier(StmtRewriter):
         """Return the instructions of a block, after the loads of what it takes of the right."""
         half = constant_iterations(block.column, TENSOR_CORE) // 2
         dtype = block.right.buffer.dtype
-        starts = range(0, depth_of(dtype), _APART)
+        starts = range(0, depth_of(dtype), APART)
         steps = [k + each for k in starts for each in (0, 1)]
         singly = self._lies_along_steps(block)
         if singly:

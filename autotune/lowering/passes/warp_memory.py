@@ -28,7 +28,7 @@ def place_in_registers(stmt: Stmt, draft: Draft) -> Stmt:
     if not draft.of_warps:
         return stmt
     threads = {t.var: t.count for t in draft.threads if t.tag.startswith("threadIdx")}
-    scan = _Scan(draft.of_warps, draft.simplifier)
+    scan = _Scan(draft.of_warps, draft.simplifier, threads.keys())
     scan.visit(stmt)
     owned = {}
     for buffer, indices in scan.indices.items():
@@ -44,8 +44,8 @@ def place_in_registers(stmt: Stmt, draft: Draft) -> Stmt:
 class _Scan(Visitor):
     """Notes the indices of buffers, and which of them not all threads store that are there."""
 
-    def __init__(self, buffers: Set[Buffer], simplifier: Simplifier) -> None:
-        self.buffers, self.simplifier = buffers, simplifier
+    def __init__(self, buffers: Set[Buffer], simplifier: Simplifier, threads: Set[Var]) -> None:
+        self.buffers, self.simplifier, self.threads = buffers, simplifier, threads
         self.indices: dict[Buffer, list[Affine]] = {}
         self.partly: set[Buffer] = set()
         self._conditions = 0
@@ -62,10 +62,11 @@ class _Scan(Visitor):
         self.visit(node.value)
 
     def visit_If(self, node: If) -> None:
-        """Visit what some threads may not do."""
-        self._conditions += 1
+        """Visit what some threads may not do, if the condition depends on threads."""
+        apart = not self.threads.isdisjoint(variables(node.cond))
+        self._conditions += apart
         self.generic(node)
-        self._conditions -= 1
+        self._conditions -= apart
 
     def visit_AsyncCopy(self, node: AsyncCopy) -> None:
         """Note what a copy fills, which are no registers."""

@@ -12,9 +12,10 @@ with a store for each element that virtual threads or loops name. Four warps, a 
 while its threads go on. Which sums a thread has is fixed (PTX ISA, "Register fragments for
 wgmma.mma_async.m64nNk16"), and so it is here: with threadIdx.x in 0..4, threadIdx.y in 0..8 and
 warps along threadIdx.z, thread (x, y, z) has, of each 64 rows times the number of warpgroups, rows
-16 z + y and 16 z + y + 8, and of these columns 8 j + 2 x and 8 j + 2 x + 1. Its sums are numbered
-by, the slowest first, the 64 rows, j, the row, the column.
-`autotune.lowering.passes.panels` has the layout of the operands in shared memory.
+16 z + y and 16 z + y + 8, and of these columns 8 j + 2 x and 8 j + 2 x + 1. An instruction numbers
+its sums by, the slowest first, the 64 rows, j, the row, the column; a nest may do it otherwise.
+`autotune.lowering.passes.panels` has the layout of the operands in shared memory. The left one may
+be memory of a warp instead: then each thread passes what it has of it, as to ``mma.sync``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import AtomKind, constant
 from autotune.ir.expr import Call, Expr, IntImm, Load, Ramp, Var
 from autotune.ir.stmt import (
-    Barrier,
     Buffer,
     Evaluate,
     For,
@@ -43,11 +43,18 @@ from autotune.lowering.extents import constant_iterations, known
 from autotune.lowering.passes.draft import Draft
 from autotune.lowering.passes.layouts import lay_out
 from autotune.lowering.passes.panels import Tile, row_of
-from autotune.lowering.passes.tensor_cores import COLUMNS, FACTORS, ROWS, depth_of, product_factors
+from autotune.lowering.passes.sum_order import SumOrder
+from autotune.lowering.passes.sums_in_flight import COMMIT, FENCE, SUMS, effect, waited
+from autotune.lowering.passes.tensor_cores import (
+    APART,
+    COLUMNS,
+    FACTORS,
+    ROWS,
+    depth_of,
+    product_factors,
+)
 
 WGMMA = "wgmma"
-FENCE, COMMIT, WAIT, SUMS = "wgmma_fence", "wgmma_commit", "wgmma_wait", "wgmma_sums"
-SHOW = "wgmma_show"
 TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32"}
 # Warps of a warpgroup, and the rows that it multiplies with one instruction.
 WARPS, TILE_ROWS = 4, 64
@@ -55,9 +62,10 @@ WARPS, TILE_ROWS = 4, 64
 UNIT, MOST_COLUMNS = 8, 256
 
 
-def instruction(dtype: str, columns: int) -> str:
-    """Return the name of the function that is one instruction."""
-    return f"{WGMMA}_m{TILE_ROWS}n{columns}k{depth_of(dtype)}_{TYPES[dtype]}"
+def instruction(dtype: str, columns: int, passed: bool = False) -> str:
+    """Return the name of the function that is one instruction; threads may pass its left side."""
+    name = f"{WGMMA}_m{TILE_ROWS}n{columns}k{depth_of(dtype)}_{TYPES[dtype]}"
+    return f"{name}_passed" if passed else name
 
 
 def use_warpgroups(stmt: Stmt, draft: Draft) -> Stmt:
@@ -68,46 +76,7 @@ def use_warpgroups(stmt: Stmt, draft: Draft) -> Stmt:
     stmt = multiplier.rewrite(stmt)
     if not multiplier.tiles:
         return stmt
-    return lay_out(stmt, draft.simplifier, multiplier.tiles)
-
-
-def insert_proxy_fences(stmt: Stmt, draft: Draft) -> Stmt:
-    """Puts ``fence.proxy.async`` before barriers of kernels with ``wgmma``, which reads stores."""
-    fences = _ProxyFences()
-    new = fences.rewrite(stmt) if draft.gpu else stmt
-    return new if fences.multiplies else stmt
-
-
-def multiplies(stmt: Stmt) -> bool:
-    """Returns whether a statement contains ``wgmma``."""
-    fences = _ProxyFences()
-    fences.rewrite(stmt)
-    return fences.multiplies
-
-
-def waited(pending: int) -> Stmt:
-    """Returns the wait until at most ``pending`` groups of ``wgmma`` are in flight."""
-    return _effect(WAIT, pending)
-
-
-def without_waits(stmt: Stmt) -> tuple[Stmt, Stmt]:
-    """Returns a statement without its waits for ``wgmma``, and these waits."""
-    taken = _TakeWaits()
-    return taken.rewrite(stmt), seq(*taken.waits)
-
-
-class _TakeWaits(StmtRewriter):
-    """Removes the waits for ``wgmma`` from statements, and keeps them."""
-
-    def __init__(self) -> None:
-        self.waits: list[Stmt] = []
-
-    def visit_Evaluate(self, node: Evaluate) -> Stmt:
-        """Remove a wait."""
-        if not isinstance(node.value, Call) or node.value.name not in (WAIT, SUMS):
-            return node
-        self.waits.append(node)
-        return seq()
+    return lay_out(stmt, draft.simplifier, {**multiplier.tiles, **multiplier.orders})
 
 
 @dataclass(frozen=True)
@@ -130,6 +99,14 @@ class _Operand:
 
 
 @dataclass(frozen=True)
+class _Left:
+    """The left operand of an instruction: its arguments; the tile, unless threads pass it."""
+
+    arguments: Sequence[Expr]
+    tile: Tile | None
+
+
+@dataclass(frozen=True)
 class _Lanes:
     """The thread axes, and how many warps there are."""
 
@@ -140,12 +117,16 @@ class _Lanes:
 
 
 class _Multiplier(StmtRewriter):
-    """Replaces marked nests; ``tiles`` are their operands, by the buffers that they were."""
+    """Replaces marked nests; ``tiles`` are their operands, by the buffers that they were.
+
+    ``orders`` are those of sums that nests number otherwise than instructions do.
+    """
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
         self.simplifier = draft.simplifier
         self.tiles: dict[Buffer, Tile] = {}
+        self.orders: dict[Buffer, SumOrder] = {}
 
     def visit_For(self, node: For) -> Stmt:
         """Replace a marked nest, or visit the body of a loop."""
@@ -168,18 +149,26 @@ class _Multiplier(StmtRewriter):
             for own in (0, 1)
         ]
         at_row = {lanes.y: of_row, lanes.z: 2 * ROWS * of_row}
-        a = self._tile(left, at_row, of_row, (node, step), rows * height)
         b = self._tile(right, {lanes.x: 2 * of_column}, of_column, (node, step), columns * UNIT)
+        lefts: list[_Left] | None
+        if left.buffer in self.draft.of_warps:
+            lefts = self._passed(left, at_row, (node, step), rows, lanes)
+        else:
+            a = self._tile(left, at_row, of_row, (node, step), rows * height)
+            lefts = None if a is None else self._whole(left.buffer, a, node, rows, lanes)
         found = list(zip(left.offsets, right.offsets, strict=True))
-        if a is None or b is None or found != expected or columns * UNIT > MOST_COLUMNS:
+        order = SumOrder.of(totals, found, expected, (rows, columns, 2, 2))
+        if lefts is None or b is None or order is None or columns * UNIT > MOST_COLUMNS:
             raise self._refusal(
                 "expected each thread to have rows 8 apart of the 64 of a warpgroup and two of "
                 f"each 8 of at most {MOST_COLUMNS} columns, and whole operands in shared memory, "
                 f"{row_of(left.buffer.dtype)} neighbours or a multiple in a row, got "
                 f"{sums[0].total}"
             )
-        self.tiles |= {left.buffer: a, right.buffer: b}
-        return self._multiplied(node, totals, (a, b), (rows, columns * UNIT), lanes)
+        self.tiles[right.buffer] = b
+        if not order.is_given:
+            self.orders[totals] = order
+        return self._multiplied(node, totals, lefts, b, columns * UNIT)
 
     def _tile(
         self,
@@ -215,37 +204,71 @@ class _Multiplier(StmtRewriter):
         tile = Tile(new, rows, width, transposed)
         return tile if tile.fits else None
 
-    def _multiplied(
+    def _whole(
+        self, buffer: Buffer, tile: Tile, chunk: For, count: int, lanes: _Lanes
+    ) -> list[_Left]:
+        """Return the left operand in shared memory of ``count`` tiles of a warpgroup."""
+        simplifier, made = self.simplifier, []
+        self.tiles[buffer] = tile
+        group = simplifier.floordiv(simplifier.var(lanes.z), WARPS)
+        step = simplifier.combine([(simplifier.var(chunk.var), depth_of(buffer.dtype))])
+        for number in range(count):
+            first = constant(number * TILE_ROWS * (lanes.warps // WARPS))
+            row = simplifier.combine([(group, TILE_ROWS), (first, 1)])
+            begin = simplifier.expr(tile.begin(simplifier, row, step))
+            made.append(_Left((_whole(tile), begin), tile))
+        return made
+
+    def _passed(
         self,
-        node: For,
-        totals: Buffer,
-        tiles: tuple[Tile, Tile],
-        counts: tuple[int, int],
+        left: _Operand,
+        at: Mapping[Var, int],
+        loops: tuple[For, For],
+        count: int,
         lanes: _Lanes,
+    ) -> list[_Left] | None:
+        """Return what threads pass of ``count`` tiles: pairs of steps, of two rows each."""
+        simplifier, (chunk, step), dtype = self.simplifier, loops, left.buffer.dtype
+        depth, one = depth_of(dtype), left.of.get(step.var, 0)
+        around = {chunk.var: depth * one} if chunk.iterations != 1 else {}
+        if left.of != {**at, step.var: one, **around} or dtype == "float32":
+            return None
+        own = [(simplifier.var(var), k) for var, k in left.of.items() if var is not step.var]
+        own.append((simplifier.var(lanes.x), 2 * one))
+        rows, made = sorted(set(left.offsets)), []
+        for pair in (rows[2 * number : 2 * number + 2] for number in range(count)):
+            places = [
+                simplifier.combine([*own, (constant(row + one * (first + each)), 1)])
+                for first in range(0, depth, APART)
+                for row in pair
+                for each in (0, 1)
+            ]
+            loads = [Load(left.buffer, (simplifier.expr(place),)) for place in places]
+            made.append(_Left(loads, None))
+        return made
+
+    def _multiplied(
+        self, node: For, totals: Buffer, lefts: Sequence[_Left], b: Tile, columns: int
     ) -> Stmt:
         """Return the instructions of a nest, with the statements required around them."""
-        simplifier = self.simplifier
-        (a, b), (rows, columns) = tiles, counts
-        group = simplifier.floordiv(simplifier.var(lanes.z), WARPS)
-        depth = depth_of(a.buffer.dtype)
-        step = simplifier.combine([(simplifier.var(node.var), depth)])
-        at_right = simplifier.expr(b.begin(simplifier, constant(0), step))
-        panels = [each.item * each.panel for each in tiles]
-        layout = [IntImm(n) for n in (*panels, *(int(each.across) for each in tiles))]
+        simplifier, dtype = self.simplifier, b.buffer.dtype
+        step = simplifier.combine([(simplifier.var(node.var), depth_of(dtype))])
+        right = (_whole(b), simplifier.expr(b.begin(simplifier, constant(0), step)))
         calls = []
-        for tile in range(rows):
-            first = constant(tile * TILE_ROWS * (lanes.warps // WARPS))
-            row = simplifier.combine([(group, TILE_ROWS), (first, 1)])
-            at_left = simplifier.expr(a.begin(simplifier, row, step))
-            sums = Load(totals, (IntImm(tile * columns // 2),))
-            arguments = (sums, _whole(a), at_left, _whole(b), at_right, *layout)
-            calls.append(Evaluate(Call(instruction(a.buffer.dtype, columns), arguments)))
+        for number, left in enumerate(lefts):
+            tiles = [b] if left.tile is None else [left.tile, b]
+            layout = [IntImm(each.item * each.panel) for each in tiles]
+            layout += [IntImm(int(each.across)) for each in tiles]
+            sums = Load(totals, (IntImm(number * columns // 2),))
+            name = instruction(dtype, columns, passed=left.tile is None)
+            calls.append(Evaluate(Call(name, (sums, *left.arguments, *right, *layout))))
+        count = len(lefts) * columns // 2
         return seq(
-            _effect(FENCE),
+            effect(FENCE),
             For(node.var, node.extent, ForKind.UNROLLED, seq(*calls)),
-            _effect(COMMIT),
+            effect(COMMIT),
             waited(0),
-            Evaluate(Call(SUMS, (Load(totals, (IntImm(0),)), IntImm(rows * columns // 2)))),
+            Evaluate(Call(SUMS, (Load(totals, (IntImm(0),)), IntImm(count)))),
         )
 
     # What a nest has to be.
@@ -326,24 +349,3 @@ class _Multiplier(StmtRewriter):
 def _whole(tile: Tile) -> Load:
     """Return a load of a whole tile, all that an instruction may read."""
     return Load(tile.buffer, (Ramp(IntImm(0), 1, tile.rows * tile.width),))
-
-
-def _effect(name: str, *arguments: int) -> Stmt:
-    return Evaluate(Call(name, tuple(map(IntImm, arguments)), "int32"))
-
-
-class _ProxyFences(StmtRewriter):
-    """Puts the fence of the asynchronous proxy before each barrier."""
-
-    def __init__(self) -> None:
-        self.multiplies = False
-
-    def visit_Evaluate(self, node: Evaluate) -> Stmt:
-        """Note an instruction."""
-        call = node.value
-        self.multiplies = self.multiplies or (isinstance(call, Call) and call.name == FENCE)
-        return node
-
-    def visit_Barrier(self, node: Barrier) -> Stmt:
-        """Put the fence before a barrier."""
-        return seq(_effect(SHOW), node) if node.scope == "shared" else node

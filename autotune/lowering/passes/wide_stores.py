@@ -20,8 +20,9 @@ from autotune.ir.structure import variables
 from autotune.ir.visitor import StmtRewriter
 from autotune.lowering.passes.draft import Draft
 from autotune.lowering.passes.slots import Move
+from autotune.lowering.passes.sums_in_flight import multiplies
 from autotune.lowering.passes.tensor_cores import COLUMNS, ROWS
-from autotune.lowering.passes.warpgroups import UNIT, multiplies
+from autotune.lowering.passes.warpgroups import UNIT
 
 # The functions with which four threads exchange pairs, by dtype.
 EXCHANGES = {"float16": "exchange_pairs_f16", "bfloat16": "exchange_pairs_bf16"}

@@ -40,7 +40,7 @@ EVERY_STEP = [
     ["SA", 1, 0, 32, 1],
     ["PR", 4, 0, "auto_unroll_max_step$64"],
     ["RF", 3, 5, 2],
-    ["ONL", 2, 64],
+    ["ONL", 2, 64, 8],
 ]
 OK = MeasureResult((1.5e-5,), 0, 1.25, 1700000000.75)
 

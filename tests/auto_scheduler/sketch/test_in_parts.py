@@ -8,6 +8,7 @@ import pytest
 from autotune import driver, lower, te, topi
 from autotune.auto_scheduler.records.codec import RecordedState
 from autotune.auto_scheduler.search.analytical.online import OnlineCostModel
+from autotune.auto_scheduler.search.analytical.online_warpgroups import OnlineWarpgroupCostModel
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.sketch import online
 from autotune.auto_scheduler.states.loop_state import plain_state
@@ -69,15 +70,19 @@ def masked(
     return [q, k, v, bias, *(named[each] for each in outputs), topi.cast(sums, dtype)]
 
 
-def in_parts(tensors):
-    """The task of a graph, and the cost models of its programs in parts of rows."""
+def in_parts(tensors, kind=None):
+    """The task of a graph, and the cost models of its programs in parts of rows.
+
+    Of one kind, if it is given.
+    """
     task = task_of(tensors)
     sketches = [
         each
         for each in sketches_of(task, PARAMS)
         if each.transform_steps and isinstance(each.transform_steps[0], OnlineStep)
     ]
-    return task, programs_of(task, sketches, PARAMS)
+    models = programs_of(task, sketches, PARAMS)
+    return task, [each for each in models if kind is None or type(each) is kind]
 
 
 LOWEST = np.finfo("float32").min
@@ -102,9 +107,22 @@ def test_attention_in_parts_computes_what_the_definition_says(tensors, tmp_path)
     assert_states_compute_the_same(task.compute_dag, [state], "cuda", tmp_path, 1e-2, 1e-2)
 
 
+@pytest.mark.parametrize(
+    "tensors",
+    [attention(HEADS, LENGTH, 128), masked(depth=64), masked(of=window, depth=64, length=256)],
+    ids=["plain", "causal", "window"],
+)
+def test_warpgroups_compute_attention_in_parts(tensors, tmp_path):
+    task, models = in_parts(tensors, OnlineWarpgroupCostModel)
+    (row,) = drawn(models[0], 1)
+    state = plain_state(task.compute_dag.init_state.dag)
+    state = state.after(models[0].program.candidate(row).transform_steps)
+    assert_states_compute_the_same(task.compute_dag, [state], "cuda", tmp_path, 1e-2, 1e-2)
+
+
 def extents_of_parts(tensors, tile_rows, length=64):
     """The loop over parts of a kernel, and the estimate of how often each block runs it."""
-    task, models = in_parts(tensors)
+    task, models = in_parts(tensors, OnlineCostModel)
     (model,) = [each for each in models if each.extents[2] == length]
     rows = drawn(model, 400)
     shape = model.shape(rows)
@@ -128,15 +146,45 @@ def test_a_block_computes_the_parts_that_a_mask_leaves_to_one_of_its_rows():
     assert counts == [4, 4, 4, 4]
 
 
-def test_scores_and_powers_stay_in_registers():
-    task, (model, _) = in_parts(attention(2, 512, 64))
+@pytest.mark.parametrize("kind", [OnlineCostModel, OnlineWarpgroupCostModel])
+@pytest.mark.parametrize("buffers", [2, 4])
+def test_scores_and_powers_stay_in_registers(kind, buffers):
+    task, (model, _) = in_parts(attention(2, 512, 64), kind)
     rows = drawn(model, 200)
-    row = rows[rows[:, model.pipeline] == 2][0]
+    row = rows[rows[:, model.pipeline] == buffers][0]
     kernel = driver.kernel_of(task.realise(model.program.candidate(row)).what, task.target, "text")
-    names = set(re.findall(r"(\w+)_shared\b", kernel.source)) - {"dynamic"}
+    names = set(re.findall(r"\b([a-z]\w*)_shared\b", kernel.source)) - {"dynamic"}
     assert names == {"q", "k", "v"}
     # What a part needs has come, and all warps are done with the part before.
     assert kernel.source.count("__syncthreads()") == 1
+    # Scores are there before their powers, and these are used before there are others.
+    of_parts = kernel.source.partition("for (int part")[2]
+    waits = 2 if kind is OnlineWarpgroupCostModel else 0
+    assert of_parts.count("wgmma_wait<0>()") == of_parts.count("wgmma_wait<") == waits
+
+
+@pytest.mark.parametrize("kind", [OnlineCostModel, OnlineWarpgroupCostModel])
+def test_sums_go_on_from_part_to_part(kind):
+    task, (model, _) = in_parts(attention(2, 512, 64), kind)
+    state = model.program.candidate(drawn(model, 1)[0])
+    text = driver.kernel_of(task.realise(state).what, task.target, "text").source
+    before, _, of_parts = text.partition("for (int part")
+    # They begin before all parts, and are scaled when the maximum grows; this one goes on too.
+    zero = r"\w+_part\[[^;]*\] = 0\.0f;"
+    assert re.search(zero, before)
+    assert not re.search(zero, of_parts)
+    assert re.search(r"\w+_part\[[^;]*\] \*= exp2_flushed", of_parts)
+    assert re.search(r"(\w+_highest_warp\[\d\]) = max_float\(\1, ", of_parts)
+
+
+def test_a_mask_is_asked_once_for_parts_that_it_leaves_whole():
+    _, _, text = extents_of_parts(masked(length=256), 64)
+    plain = text.partition("if (part < (block_x & 3)) {")[2].partition("} else {")
+    assert " ? " not in plain[0]
+    assert " ? " in plain[2]
+    # This one leaves none whole.
+    _, _, text = extents_of_parts(masked(length=256, of=window), 64)
+    assert len(re.findall(r"if \(part", text)) == 1
 
 
 def test_sums_and_what_reads_them_may_both_be_arguments():
@@ -152,7 +200,7 @@ def test_sums_and_what_reads_them_may_both_be_arguments():
 
 def test_estimates_of_attention_in_parts_say_what_lowering_finds():
     task, models = in_parts(attention(2, 512, 64))
-    assert [model.extents[2] for model in models] == [64, 128]
+    assert [model.extents[2] for model in models] == [64, 128, 64, 128]
     for model in models:
         assert isinstance(model, OnlineCostModel)
         rows = drawn(model, 4)
@@ -198,7 +246,7 @@ def test_parts_are_of_what_nobody_else_needs(tensors, count):
     assert len(in_parts(tensors)[1]) == count
 
 
-@pytest.mark.parametrize(("heads", "count"), [(7, 0), (8, 2)])
+@pytest.mark.parametrize(("heads", "count"), [(7, 0), (8, 4)])
 def test_scores_that_the_cache_holds_are_stored(heads, count):
     assert len(in_parts(attention(heads, 1024, 64))[1]) == count
 
@@ -207,7 +255,7 @@ def test_records_hold_attention_in_parts():
     task, (model,) = in_parts(attention(HEADS, LENGTH, DEPTH))
     state = model.program.candidate(drawn(model, 1)[0])
     rows = RecordedState(state.transform_steps).to_json()
-    assert rows[0] == ["ONL", 8, 64]
+    assert rows[0] == ["ONL", 8, 64, 1]
     again = RecordedState.from_json(rows)
     assert again.transform_steps == state.transform_steps
     schedule, tensors = task.compute_dag.apply_steps_from_state(again)
@@ -215,6 +263,18 @@ def test_records_hold_attention_in_parts():
     exec(task.compute_dag.print_python_code_from_state(again, "python"), names)
     printed, arguments = names["schedule"](list(task.compute_dag.tensors))
     assert str(lower(printed, list(arguments))) == str(lower(schedule, list(tensors)))
+
+
+def test_records_of_other_stages_say_so():
+    task, (model,) = in_parts(attention(HEADS, LENGTH, DEPTH))
+    state = model.program.candidate(drawn(model, 1)[0])
+    rows = RecordedState(state.transform_steps).to_json()
+    older = RecordedState.from_json([["ONL", 8, 64], *rows[1:]])
+    why = "parts of rows in other stages, .*; tune the task again"
+    with pytest.raises(ScheduleError, match=why):
+        task.compute_dag.apply_steps_from_state(older)
+    with pytest.raises(ScheduleError, match=why):
+        plain_state(task.compute_dag.init_state.dag).after(older.transform_steps)
 
 
 def test_parts_come_before_all_other_steps():
@@ -225,7 +285,9 @@ def test_parts_come_before_all_other_steps():
     other.compute_inline(at - 2)
     with pytest.raises(ScheduleError, match="before all other steps"):
         other.online(at, 64)
-    with pytest.raises(ScheduleError, match="a product of a softmax, and a divisor"):
+    with pytest.raises(ScheduleError, match="a product of a softmax, and divisors"):
         state.online(at, 80)
-    with pytest.raises(ScheduleError, match="a product of a softmax, and a divisor"):
+    with pytest.raises(ScheduleError, match="a product of a softmax, and divisors"):
+        state.online(at, 64, 5)
+    with pytest.raises(ScheduleError, match="a product of a softmax, and divisors"):
         state.online(2, 64)

@@ -17,11 +17,14 @@ static inline float wgmma_item(const T* tile, int begin, int panel, int across, 
   return wgmma_value(tile[plain ^ (plain / LENGTH & 7) * VECTOR]);
 }
 #else
-// Describes an operand that begins at an item of a tile: eight rows are 1024 bytes before the next
-// eight, a panel is so many before the next, and vectors are exchanged.
-static __device__ __forceinline__ unsigned long long wgmma_operand(const void* at, int panel) {
-  const unsigned place = (unsigned)__cvta_generic_to_shared(at) & 0x3ffff;
-  return 1ull << 62 | 1024ull >> 4 << 32 | (unsigned long long)(panel >> 4) << 16 | place >> 4;
+// Describes an operand that begins some bytes after a tile: eight rows are 1024 bytes before the
+// next eight, a panel is so many before the next, and vectors are exchanged. Operands of a tile
+// differ by a sum only.
+static __device__ __forceinline__ unsigned long long wgmma_operand(
+    const void* tile, unsigned begin, int panel) {
+  const unsigned place = (unsigned)__cvta_generic_to_shared(tile) & 0x3ffff;
+  const unsigned long long layout = 1ull << 62 | 1024ull >> 4 << 32;
+  return (layout | (unsigned long long)(panel >> 4) << 16 | place >> 4) + (begin >> 4);
 }
 
 // Orders what threads did to their sums before the instructions that follow.

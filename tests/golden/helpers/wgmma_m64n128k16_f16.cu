@@ -30,8 +30,8 @@ static __device__ __forceinline__ void wgmma_m64n128k16_f16(
         "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]),
         "+f"(sum[54]), "+f"(sum[55]), "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]),
         "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63])
-      : "l"(wgmma_operand(&left + left_begin, left_panel)),
-        "l"(wgmma_operand(&right + right_begin, right_panel)),
+      : "l"(wgmma_operand(&left, left_begin * sizeof left, left_panel)),
+        "l"(wgmma_operand(&right, right_begin * sizeof right, right_panel)),
         "n"(LEFT_TURNED), "n"(RIGHT_TURNED));
 #endif
 }

@@ -19,8 +19,8 @@ static __device__ __forceinline__ void wgmma_m64n32k16_f16(
       : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
         "+f"(sum[6]), "+f"(sum[7]), "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]),
         "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15])
-      : "l"(wgmma_operand(&left + left_begin, left_panel)),
-        "l"(wgmma_operand(&right + right_begin, right_panel)),
+      : "l"(wgmma_operand(&left, left_begin * sizeof left, left_panel)),
+        "l"(wgmma_operand(&right, right_begin * sizeof right, right_panel)),
         "n"(LEFT_TURNED), "n"(RIGHT_TURNED));
 #endif
 }

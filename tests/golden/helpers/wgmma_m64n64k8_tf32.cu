@@ -23,8 +23,8 @@ static __device__ __forceinline__ void wgmma_m64n64k8_tf32(
         "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
         "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]),
         "+f"(sum[30]), "+f"(sum[31])
-      : "l"(wgmma_operand(&left + left_begin, left_panel)),
-        "l"(wgmma_operand(&right + right_begin, right_panel)),
+      : "l"(wgmma_operand(&left, left_begin * sizeof left, left_panel)),
+        "l"(wgmma_operand(&right, right_begin * sizeof right, right_panel)),
         "n"(LEFT_TURNED), "n"(RIGHT_TURNED));
 #endif
 }

@@ -20,7 +20,7 @@ from autotune.auto_scheduler.search.space.annotate_gpu import row_gap
 from autotune.auto_scheduler.search.space.program import Program, Rows
 from autotune.auto_scheduler.search.space.sampler import ProductLimit
 from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS, Product, product_of
-from autotune.auto_scheduler.transform_steps.loops import PIPELINE, TENSOR_CORE
+from autotune.auto_scheduler.transform_steps.loops import PIPELINE
 from autotune.ir import Call, Reduce, Var, substitute
 from autotune.ir.analysis_affine import constant
 from autotune.ir.simplify import Simplifier
@@ -53,11 +53,20 @@ class OnlineCostModel(TensorCoreCostModel):
         first: the stage of the product whose results are scores.
         second: that of the product that powers of these weight.
         device: its parameters.
+        tiles: which splits of rows and columns are open.
     """
 
-    def __init__(self, program: Program, first: int, second: int, device: GpuParameters) -> None:
-        super().__init__(program, second, device)
-        scores = product_of(program.state.stages[first].op, TENSOR_CORE)
+    def __init__(
+        self,
+        program: Program,
+        first: int,
+        second: int,
+        device: GpuParameters,
+        tiles: tuple[int, int] = (-2, -1),
+    ) -> None:
+        super(TensorCoreCostModel, self).__init__(program, second, device, tiles)
+        stage = program.state.stages[first]
+        scores = product_of(stage.op, stage.attrs.tensor_core)
         assert scores is not None
         self.scores = scores
         self.parts = scores.extents[1] // self.extents[2]
@@ -98,9 +107,13 @@ class OnlineShape(TensorShape):
 
     def __init__(self, cost_model: OnlineCostModel, rows: Rows) -> None:
         super().__init__(cost_model, rows)
+        self.take_parts(cost_model)
+
+    def take_parts(self, cost_model: OnlineCostModel) -> None:
+        """Note what the model knows of parts."""
         self.scores, self.parts_of = cost_model.scores, cost_model.parts_of
         self.parts = cost_model.parts
-        self.chunk = np.full(len(rows), self.extents[2] / self.product.depth)
+        self.chunk = np.full(len(self.rows), self.extents[2] / self.product.depth)
         self.depth = self.chunk * self.product.depth
 
     @property
@@ -113,16 +126,17 @@ class OnlineShape(TensorShape):
         """Bytes of shared memory of a block."""
         _, length, depth = (float(n) for n in self.scores.extents)
         length = self.extents[2]
-        queries = _bytes(self.scores, 0, self.tile_rows, depth)
-        keys = _bytes(self.scores, 1, length, depth)
-        return np.asarray(queries + keys * self.several + self.copied_bytes(1))
+        queries = self._bytes(self.scores, 0, self.tile_rows, depth)
+        keys = self._bytes(self.scores, 1, length, depth)
+        values = self._bytes(self.product, 1, self.tile_columns, self.depth)
+        return np.asarray(queries + (keys + values) * self.several)
 
     @property
     def registers(self) -> Column:
         """Registers of a thread, about."""
         length, columns = self.extents[2], self.tile_columns
-        # Scores and powers of 16 bits of four threads, results before and of a part.
-        own = self.rows * (length / 4 + length / 8 + columns / 2)
+        # Scores, powers of 16 bits, and results, of four threads.
+        own = self.rows * (length / 4 + length / 8 + columns / 4)
         return np.asarray(_OTHER_REGISTERS + own)
 
     @cached_property
@@ -130,7 +144,8 @@ class OnlineShape(TensorShape):
         """Whether a block of such tiles fits the device; tiles of rows are whole."""
         fits = (self.rows % 2 == 0) & (self.extents[0] % self.tile_rows == 0)
         fits &= self.shared_bytes <= self.device.shared_bytes - 1024
-        fits &= (self.registers <= _MOST_REGISTERS) & (self.row_warps <= _MOST_WARPS)
+        fits &= self.registers <= self.most_registers
+        fits &= self.warps * _WARP <= self.device.block_threads
         return np.asarray(fits & (self.buffers <= self.parts))
 
     @cached_property
@@ -144,20 +159,40 @@ class OnlineShape(TensorShape):
         ]
         return np.asarray(np.maximum(np.minimum.reduce(limits), 1.0))
 
+    @property
+    def most_registers(self) -> float:
+        """How many registers there can be."""
+        return _MOST_REGISTERS
+
+    @property
+    def gaps(self) -> bool:
+        """Whether rows in shared memory begin in other banks."""
+        return True
+
+    def waits(self, parts: Column, in_turn: Column) -> Column:
+        """Return how often a multiprocessor waits for a part."""
+        return parts
+
     @cached_property
-    def seconds(self) -> Column:
-        """An estimate of the time of the kernel."""
-        device, length = self.device, self.extents[2]
+    def own(self) -> Column:
+        """Cycles of a warp for a part."""
+        length = self.extents[2]
         steps = self.scores.extents[2] * length + length * self.tile_columns
         reads = steps / (ROWS * self.product.depth)
         plain = self.rows * ROWS / _WARP * (length * _SCORE + self.tile_columns * _RESULT)
-        own = self.rows / 2 * reads * _INSTRUCTION + reads * _READ + plain
+        return np.asarray(self.rows / 2 * reads * _INSTRUCTION + reads * _READ + plain)
+
+    @cached_property
+    def seconds(self) -> Column:
+        """An estimate of the time of the kernel."""
+        device, own = self.device, self.own
         parts, in_turn = self._parts_in_turn()
         issued = np.ceil(parts * self.warps / device.schedulers) * own
         # A warp alone waits for what it has begun.
         chain = in_turn * own * _ALONE
         late = np.choose(np.minimum(self.buffers, 2).astype(int), _LATE)
-        cycles = np.maximum(issued, chain) + parts * late + 2 * device.latency
+        waits = self.waits(parts, in_turn) * late
+        cycles = np.maximum(issued, chain) + waits + 2 * device.latency
         return np.asarray(cycles / device.clock + device.launch_s)
 
     def _parts_in_turn(self) -> tuple[Column, Column]:
@@ -173,6 +208,16 @@ class OnlineShape(TensorShape):
         blocks = np.where(uneven, np.maximum(self.blocks / self.device.sms * share, 1.0), blocks)
         turns = np.where(uneven, np.maximum(blocks / self.resident, 1.0), turns)
         return blocks * longest, turns * longest
+
+    def _bytes(
+        self, product: Product, side: int, across: Column | float, depth: Column | float
+    ) -> Column:
+        """Return the bytes in shared memory of rows (0) or columns (1) of what a product reads."""
+        transposed = product.transposed[side]
+        rows, width = (depth, across) if transposed else (across, depth)
+        unit, offset = row_gap(product, transposed)
+        gap = (offset - width) % unit if self.gaps else 0.0
+        return np.asarray(rows * (width + gap) * product.item)
 
 
 def _parts_of(joined: Operation, tile_rows: int) -> npt.NDArray[np.int64]:
@@ -195,11 +240,3 @@ def _parts_of(joined: Operation, tile_rows: int) -> npt.NDArray[np.int64]:
     _, extent = needed_terms(simplifier, condition, part.var, count, gone)
     values = [simplifier.substitute(extent, {block: constant(i)}) for i in range(blocks)]
     return np.array([value.const for value in values])
-
-
-def _bytes(product: Product, side: int, across: Column | float, depth: float) -> Column:
-    """Return the bytes in shared memory of rows (0) or columns (1) of what a product reads."""
-    transposed = product.transposed[side]
-    rows, width = (depth, across) if transposed else (across, depth)
-    unit, offset = row_gap(product, transposed)
-    return np.asarray(rows * (width + (offset - width) % unit) * product.item)

@@ -114,6 +114,8 @@ def tiling_splits(state: StateObject, stage_id: int) -> list[int]:
     while root in state.attach:
         root, _ = state.attach[root]
     found = splits_of(state.transform_steps, root)
+    if stage_id != root and state.attach[stage_id][0] != root:
+        return found
     return found[len(state.stages[stage_id].op.axis) - len(state.stages[root].op.axis) :]
 
 

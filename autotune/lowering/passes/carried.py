@@ -1,0 +1,244 @@
+"""Sums that parts of rows carry from one to the next, as in FlashAttention-2 (Dao, 2023).
+
+A loop that joins what parts of rows have (`autotune.te.online`) computes a maximum, powers and
+sums of each part, and scales both these and what was found before::
+
+    for part:
+      highest = max of part
+      powers = exp2(part - highest)
+      sums = 0
+      sums += powers * values
+      new = max(most, highest)
+      total, most = total * exp2(most - new) + sums * exp2(highest - new), new
+
+Powers may be of a difference to any number that is no less than all before. If it is the maximum
+of this part and of all before, the second factor is one, so sums go on from those before::
+
+    highest, sums = -inf, 0
+    for part:
+      highest = max(highest, max of part)
+      powers = exp2(part - highest)
+      sums *= exp2(most - highest)
+      sums += powers * values
+      most = highest
+    total = sums
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from autotune.ir.expr import Add, Expr, FloatImm, Load, Max, Mul, Var
+from autotune.ir.stmt import Allocate, Buffer, For, If, LetStmt, Seq, Stmt, Store, seq
+from autotune.ir.structure import walk
+from autotune.ir.visitor import Rewriter, StmtRewriter
+from autotune.lowering.passes.draft import Draft
+from autotune.te.intrinsics import least
+from autotune.te.joined_parts import JOINS_PARTS
+
+
+def carry_sums(stmt: Stmt, draft: Draft) -> Stmt:
+    """Lets sums of parts of rows go on from those of the parts before, in the same registers."""
+    return _Carry().rewrite(stmt)
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """What a loop does last: it joins maxima (the first) and sums of parts.
+
+    Attributes:
+        loops: around the rest.
+        names: of the new values.
+        totals: what was found before, by value.
+        parts: what a part adds to each but the first.
+        factors: by which what was found before is scaled.
+        most: the new maximum.
+        highest: the buffer of maxima of a part.
+    """
+
+    loops: Sequence[For]
+    names: Sequence[Var]
+    totals: Sequence[Load]
+    parts: Sequence[Load]
+    factors: Sequence[Expr]
+    most: Expr
+    highest: Buffer
+
+    @classmethod
+    def of(cls, stmt: Stmt) -> _Joined | None:
+        """Return what a statement joins; None if it does something else."""
+        loops, names, values = [], [], []
+        while isinstance(stmt, For):
+            loops.append(stmt)
+            stmt = stmt.body
+        while isinstance(stmt, LetStmt):
+            names.append(stmt.var)
+            values.append(stmt.value)
+            stmt = stmt.body
+        stores = stmt.stmts if isinstance(stmt, Seq) else ()
+        if not values or len(stores) != len(values):
+            return None
+        totals = []
+        for store, name in zip(stores, names, strict=True):
+            if not isinstance(store, Store) or store.value is not name:
+                return None
+            totals.append(Load(store.buffer, store.indices))
+        parts, factors = [], []
+        for value, total in zip(values[1:], totals[1:], strict=True):
+            match value:
+                case Add(Mul(Load(buffer), factor), Mul(Load() as part, _)):
+                    if buffer is not total.buffer:
+                        return None
+                    parts.append(part)
+                    factors.append(factor)
+                case _:
+                    return None
+        others = {node.buffer for node in walk(values[0]) if isinstance(node, Load)}
+        others -= {totals[0].buffer}
+        if len(others) != 1:
+            return None
+        return cls(loops, names, totals, parts, factors, values[0], *others)
+
+    def around(self, body: Stmt) -> Stmt:
+        """Put the loops around a statement."""
+        for loop in reversed(self.loops):
+            body = loop.with_body(body)
+        return body
+
+    def scaled(self, sums: Buffer) -> Stmt:
+        """Return the statement that scales sums before terms of a part are added."""
+        pairs = zip(self.parts, self.factors, strict=True)
+        return self.around(
+            seq(
+                *[
+                    Store(sums, each.indices, Mul(each, factor))
+                    for each, factor in pairs
+                    if each.buffer is sums
+                ]
+            )
+        )
+
+    def rest(self, sums: Buffer) -> Stmt:
+        """Return the statement that joins maxima, and parts that are not in such sums."""
+        stores = [Store(self.totals[0].buffer, self.totals[0].indices, self.names[0])]
+        lets = [(self.names[0], self.most)]
+        joined = zip(self.names[1:], self.totals[1:], self.parts, self.factors, strict=True)
+        for name, total, part, factor in joined:
+            if part.buffer is not sums:
+                lets.append((name, Add(Mul(total, factor), part)))
+                stores.append(Store(total.buffer, total.indices, name))
+        body = seq(*stores)
+        for name, value in reversed(lets):
+            body = LetStmt(name, value, body)
+        return self.around(body)
+
+    def taken(self, sums: Buffer) -> Stmt:
+        """Return the statement that takes the sums over after the loop."""
+        pairs = zip(self.totals[1:], self.parts, strict=True)
+        stores = [Store(t.buffer, t.indices, part) for t, part in pairs if part.buffer is sums]
+        return self.around(seq(*stores))
+
+
+class _Carry(StmtRewriter):
+    """Rewrites the loops that join parts."""
+
+    def visit_For(self, node: For) -> Stmt:
+        """Rewrite a marked loop."""
+        if JOINS_PARTS not in node.annotations:
+            return super().visit_For(node)
+        notes = {key: each for key, each in node.annotations.items() if key != JOINS_PARTS}
+        plain = For(node.var, node.extent, node.kind, node.body, node.thread, notes)
+        return _carried(plain) or plain
+
+
+def _carried(loop: For) -> Stmt | None:
+    """Return a loop whose sums go on from part to part; None if it is of another form."""
+    made, stmts = _flat(loop.body)
+    joined = _Joined.of(stmts[-1]) if stmts else None
+    if joined is None:
+        return None
+    sums = next((each.buffer for each in joined.parts if each.buffer.scope == "local"), None)
+    written = [_stores(each) for each in stmts]
+    of_sums = [i for i, each in enumerate(written) if any(s.buffer is sums for s in each)]
+    of_most = [
+        i for i, each in enumerate(written) if any(s.buffer is joined.highest for s in each)
+    ]
+    if sums not in made or joined.highest not in made or len(of_sums) < 2 or len(of_most) != 1:
+        return None
+    begin, (highest,) = of_sums[0], of_most
+    zero = all(s.buffer is sums and _is_zero(s.value) for s in written[begin])
+    maxima = [s for s in written[highest] if s.buffer is joined.highest]
+    if not zero or any(joined.highest in _read(each.value) for each in maxima):
+        return None
+    lowest = _only(stmts[highest], joined.highest, least("float32"))
+    first = seq(lowest, stmts[begin])
+    stmts[highest] = _Running(joined.highest).rewrite(stmts[highest])
+    stmts[begin] = joined.scaled(sums)
+    stmts[-1] = joined.rest(sums)
+    body = seq(*stmts)
+    for buffer in reversed([each for each in made if each not in (sums, joined.highest)]):
+        body = Allocate(buffer, body)
+    whole = seq(first, loop.with_body(body), joined.taken(sums))
+    return Allocate(joined.highest, Allocate(sums, whole))
+
+
+def _flat(stmt: Stmt) -> tuple[list[Buffer], list[Stmt]]:
+    """Return the buffers that are allocated for a whole statement, and its statements."""
+    match stmt:
+        case Allocate(buffer, body):
+            made, stmts = _flat(body)
+            return [buffer, *made], stmts
+        case Seq(stmts):
+            found = [_flat(each) for each in stmts]
+            return [b for made, _ in found for b in made], [s for _, each in found for s in each]
+        case For() if stmt.iterations == 1 and stmt.thread is None:
+            made, inner = _flat(stmt.body)
+            return ([], [stmt]) if made else ([], [stmt.with_body(each) for each in inner])
+        case _:
+            return [], [stmt]
+
+
+def _stores(stmt: Stmt) -> list[Store]:
+    return [node for node in walk(stmt) if isinstance(node, Store)]
+
+
+def _read(value: Expr) -> set[Buffer]:
+    return {node.buffer for node in walk(value) if isinstance(node, Load)}
+
+
+def _is_zero(value: Expr) -> bool:
+    return isinstance(value, FloatImm) and value.value == 0
+
+
+def _only(stmt: Stmt, buffer: Buffer, value: Expr) -> Stmt:
+    """Return the loops around the store to a buffer, which stores a value instead."""
+    match stmt:
+        case Store():
+            return Store(buffer, stmt.indices, value)
+        case Allocate(_, body) | LetStmt(_, _, body):
+            return _only(body, buffer, value)
+        case For():
+            return stmt.with_body(_only(stmt.body, buffer, value))
+        case If(cond, then, other):
+            inner = _only(then, buffer, value)
+            return inner if other is not None else If(cond, inner)
+        case Seq(stmts):
+            (found,) = [e for e in stmts if any(s.buffer is buffer for s in _stores(e))]
+            return _only(found, buffer, value)
+        case _:
+            raise AssertionError(stmt)
+
+
+class _Running(Rewriter):
+    """Lets a maximum be that of what was there before, too."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+
+    def visit_Store(self, node: Store) -> Stmt:
+        """Take the larger of both."""
+        if node.buffer is not self.buffer:
+            return node
+        before = Load(node.buffer, node.indices)
+        return Store(node.buffer, node.indices, Max(before, node.value))

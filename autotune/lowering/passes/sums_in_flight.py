@@ -1,0 +1,83 @@
+"""Products of warpgroups in flight: their sums, the waits for these, and fences before them."""
+
+from __future__ import annotations
+
+from autotune.ir.expr import Call, IntImm, Load
+from autotune.ir.stmt import Barrier, Evaluate, Stmt, Store, seq
+from autotune.ir.structure import walk
+from autotune.ir.visitor import StmtRewriter
+from autotune.lowering.passes.draft import Draft
+
+FENCE, COMMIT, WAIT, SUMS = "wgmma_fence", "wgmma_commit", "wgmma_wait", "wgmma_sums"
+_SHOW = "wgmma_show"
+
+
+def insert_proxy_fences(stmt: Stmt, draft: Draft) -> Stmt:
+    """Puts ``fence.proxy.async`` before barriers of kernels with ``wgmma``, which reads stores."""
+    fences = _ProxyFences()
+    new = fences.rewrite(stmt) if draft.gpu else stmt
+    return new if fences.multiplies else stmt
+
+
+def multiplies(stmt: Stmt) -> bool:
+    """Returns whether a statement contains ``wgmma``."""
+    fences = _ProxyFences()
+    fences.rewrite(stmt)
+    return fences.multiplies
+
+
+def waited(pending: int) -> Stmt:
+    """Returns the wait until at most ``pending`` groups of ``wgmma`` are in flight."""
+    return effect(WAIT, pending)
+
+
+def without_waits(stmt: Stmt) -> tuple[Stmt, Stmt]:
+    """Returns a statement without its waits for ``wgmma``, and these waits."""
+    taken = _TakeWaits()
+    return taken.rewrite(stmt), seq(*taken.waits)
+
+
+def uses_sums(stmt: Stmt) -> bool:
+    """Returns whether a statement stores or reads sums of ``wgmma`` otherwise than by products."""
+    calls = [node for node in walk(stmt) if isinstance(node, Call) and node.name == SUMS]
+    sums = {load.buffer for call in calls for load in call.args[:1] if isinstance(load, Load)}
+    stores = [node for node in walk(stmt) if isinstance(node, Store)]
+    values = walk(*[store.value for store in stores])
+    read = {node.buffer for node in values if isinstance(node, Load)}
+    return not sums.isdisjoint(read.union(store.buffer for store in stores))
+
+
+def effect(name: str, *arguments: int) -> Stmt:
+    """Returns a call for its effect."""
+    return Evaluate(Call(name, tuple(map(IntImm, arguments)), "int32"))
+
+
+class _TakeWaits(StmtRewriter):
+    """Removes the waits for ``wgmma`` from statements, and keeps them."""
+
+    def __init__(self) -> None:
+        self.waits: list[Stmt] = []
+
+    def visit_Evaluate(self, node: Evaluate) -> Stmt:
+        """Remove a wait."""
+        if not isinstance(node.value, Call) or node.value.name not in (WAIT, SUMS):
+            return node
+        self.waits.append(node)
+        return seq()
+
+
+class _ProxyFences(StmtRewriter):
+    """Puts the fence of the asynchronous proxy before each barrier."""
+
+    def __init__(self) -> None:
+        self.multiplies = False
+
+    def visit_Evaluate(self, node: Evaluate) -> Stmt:
+        """Note an instruction."""
+        call = node.value
+        self.multiplies = self.multiplies or (isinstance(call, Call) and call.name == FENCE)
+        return node
+
+    def visit_Barrier(self, node: Barrier) -> Stmt:
+        """Put the fence before a barrier."""
+        return seq(effect(_SHOW), node) if node.scope == "shared" else node
