@@ -105,6 +105,28 @@ def test_parts_of_rows_give_what_whole_rows_do(value, columns, turned, tmp_path)
     np.testing.assert_allclose(got, want.T if turned else want, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("apart", [2, 4, 8])
+def test_columns_that_are_joined_together_may_be_apart(apart, tmp_path):
+    inputs, _, _, c = weighted(causal)
+    rng = np.random.default_rng(0)
+    q, k, v = arrays = [
+        rng.uniform(-2, 2, [int(n) for n in each.shape]).astype("float32") for each in inputs
+    ]
+    i, j = np.indices((ROWS, LENGTH))
+    powers = np.exp(VALUES[causal](q @ k.T, i, j))
+    want = powers / powers.sum(1, keepdims=True) @ v
+    found = te.online([*inputs, c], c, 4, apart)
+    assert f"C.joined.v{COLUMNS // apart + 1}(i0, i1)" in te.dag_text([found[-1].op])
+    np.testing.assert_allclose(run(found, arrays, tmp_path), want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("apart", "turned"), [(3, False), (0, False), (2, True)])
+def test_columns_apart_divide_the_last_dimension(apart, turned):
+    inputs, _, _, c = weighted(turned=turned)
+    with pytest.raises(ScheduleError, match=rf"columns {apart} apart are to be joined"):
+        te.online([*inputs, c], c, 4, apart)
+
+
 def test_rows_that_are_masked_everywhere_stay_nan(tmp_path):
     inputs, _, _, c = weighted(lambda scores, i, j: te.if_then_else(
         i > 0, scores[i, j], te.const(-np.inf, "float32")
