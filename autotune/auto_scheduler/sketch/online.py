@@ -37,7 +37,7 @@ from autotune.te.weighted_rows import WeightedRows
 # warp has whole rows of these in registers.
 _LENGTHS, _FEWEST, _MOST_COLUMNS = (64, 128), 3, 128
 # Bytes of all scores at least, which the cache of a GPU does not hold: kernels that write and read
-# them took 19.4 us for 16 MiB on an H200; for 64 MiB 74.7, parts of rows 35.5.
+# them took 19.4 us for 16 MiB on an H200; for 64 MiB 74.7, parts of rows 16.8.
 LEAST_BYTES = 2**25
 # Bytes of a factor and of a score, and steps of an instruction.
 _HALF, _SCORE, _DEPTH = 2, 4, 16
