@@ -15,6 +15,8 @@ from autotune.runtime import cpu_instructions
 
 from . import common
 
+# Rows and columns of a tile, if tasks are divided evenly.
+Units = tuple[int, int] | None
 # Rows of sums that a tile may have; 8 and more are for machines of 32 registers.
 ROWS = tuple(range(1, 15))
 VECTORS, LANES = (1, 2, 3, 4), (4, 8, 16)
@@ -211,7 +213,7 @@ def tail_of(columns: int, width: int, lanes: int) -> int:
 
 def tasks(
     target: Target, blocks: Sequence[int], panels: Iterable[int], extents: tuple[int, int],
-    width: int, copying: Callable[[int, int], float], images: int = 1,
+    width: int, copying: Callable[[int, int], float], images: int = 1, units: Units = None,
 ) -> tuple[int, int]:  # fmt: skip
     """Return the block of rows and the panels of a task that keep all cores of a target busy.
 
@@ -224,19 +226,20 @@ def tasks(
         copying: the time of copies of a task of so many rows and columns, relative to that of its
             multiply-adds.
         images: how many wholes there are.
+        units: see `task_time`.
     """
 
     def time(choice: tuple[int, int]) -> float:
         block, some = choice
         task = min(block, extents[0]), min(some * width, extents[1])
-        return task_time(target, task, extents, copying, images)
+        return task_time(target, task, extents, copying, images, units)
 
     return min(product(blocks, panels), key=lambda choice: (time(choice), -choice[0], choice[1]))
 
 
 def task_time(
     target: Target, task: tuple[int, int], extents: tuple[int, int],
-    copying: Callable[[int, int], float], images: int = 1,
+    copying: Callable[[int, int], float], images: int = 1, units: Units = None,
 ) -> float:  # fmt: skip
     """Return the number of elements that the core which finishes last computes in the same time.
 
@@ -246,19 +249,30 @@ def task_time(
         extents: rows and columns of a matrix.
         copying: see `tasks`; a remainder of few rows or columns copies more for each element.
         images: how many matrices there are.
+        units: rows and columns of a tile, of which tasks have as many as each other, or one more;
+            without them all tasks but the last are of one size.
     """
+    parts = [_parts(*both) for both in zip(extents, task, units or (None, None), strict=True)]
     each = [
         (tall * broad * (1 + copying(tall, broad)), images * down * across)
-        for tall, down in _parts(extents[0], task[0])
-        for broad, across in _parts(extents[1], task[1])
+        for tall, down in parts[0]
+        for broad, across in parts[1]
     ]
     return makespan(max(target.limits.sm_count, 1), each)
 
 
-def _parts(extent: int, each: int) -> list[tuple[int, int]]:
-    """Return the sizes of the parts of an extent, and how many there are: whole, remainder."""
-    whole, left = divmod(extent, each)
-    return [(each, whole), *([(left, 1)] if left else [])]
+def _parts(extent: int, each: int, unit: int | None) -> list[tuple[int, int]]:
+    """Return the sizes of the parts of an extent, and how many there are of each."""
+    if unit is None:
+        whole, left = divmod(extent, each)
+        return [(each, whole), *([(left, 1)] if left else [])]
+    units = common.ceil_div(extent, unit)
+    count = common.ceil_div(units, common.ceil_div(each, unit))
+    few, larger = divmod(units, count)
+    # The last part, one of the largest, has what is left of its last unit.
+    last = (few + (larger > 0)) * unit - (units * unit - extent)
+    others = [(few + 1, larger - 1), (few, count - larger)] if larger else [(few, count - 1)]
+    return [(last, 1), *((some * unit, times) for some, times in others if times)]
 
 
 def makespan(cores: int, sizes: Iterable[tuple[float, int]]) -> float:

@@ -202,7 +202,7 @@ def _packed(
         blocks = [b for b in blocks if 4 * b * deepest <= _ROWS_NEAR] or blocks[:1]
     copied = 16 if tile["pack"] == BOTH else 4
     split, block_m, together = _tasks(
-        shape, options, blocks, panels, width, target,
+        shape, options, blocks, panels, (tile["rows"], width), target,
         lambda high, wide: 8 / high + copied / wide + of_panels * wide,
     )  # fmt: skip
     pack = tile["pack"] if tile["pack"] in (BOTH, BY_TILES) else ONE_BY_ONE
@@ -212,19 +212,19 @@ def _packed(
 
 def _tasks(
     shape: Gemm, options: Mapping[str, list[int]], blocks: list[int], panels: list[int],
-    width: int, target: Target, copying: Callable[[float, float], float],
+    tile: tuple[int, int], target: Target, copying: Callable[[float, float], float],
 ) -> tuple[int, int, int]:  # fmt: skip
     """Return the parts of K, and rows and panels of tasks, see `cpu_tiles`."""
-    extents = (shape.m, shape.n)
+    extents, width = (shape.m, shape.n), tile[1]
 
     def besides(high: float, wide: float) -> float:
         of_line = cpu_tiles.BORDER / min(shape.k, _DEEP)
         return copying(high, wide) + of_line / wide + _OF_TASK / (high * wide * shape.k)
 
     def of_parts(split: int) -> tuple[float, int, int, int]:
-        block, some = cpu_tiles.tasks(target, blocks, panels, extents, width, besides, split)
+        block, some = cpu_tiles.tasks(target, blocks, panels, extents, width, besides, split, tile)
         high, wide = min(block, shape.m), min(some * width, shape.n)
-        alone = cpu_tiles.task_time(target, (high, wide), extents, besides, split) / split
+        alone = cpu_tiles.task_time(target, (high, wide), extents, besides, split, tile) / split
         # Parts but the first are written, and added after a barrier of all threads.
         joining = _JOINING + _OF_PART * split * shape.m * shape.n if split > 1 else 0
         return alone + joining / shape.k, split, block, some
@@ -248,7 +248,7 @@ def _in_place(
     rows = tile["rows"]
     whole = {common.ceil_div(b, rows) * rows: b for b in reversed(_blocks(options, rows))}
     split, block, together = _tasks(
-        shape, options, list(whole), panels, tile["vectors"] * tile["lanes"], target,
+        shape, options, list(whole), panels, (rows, tile["vectors"] * tile["lanes"]), target,
         lambda high, wide: 4 / high + 1 / wide,
     )  # fmt: skip
     depth = min(d for d in options["depth"] if d >= min(shape.k, max(options["depth"])))
@@ -265,7 +265,7 @@ def _lying(
     """
     some = [p for p in panels if 4 * p * width * shape.m <= MOST_SUMS and p <= 32]
     split, _, together = _tasks(
-        shape, options, [shape.m], some or panels[:1], width, target,
+        shape, options, [shape.m], some or panels[:1], (shape.m, width), target,
         lambda high, wide: 40 / wide + high * wide / (1 << 19),
     )  # fmt: skip
     deep = min(max(_NEAR_FLOATS // shape.n, 16), 32)
@@ -284,7 +284,7 @@ def _streamed(
     panels = [p for p in panels if p * held <= MOST_STREAMED] or panels[:1]
     # Long contiguous reads of a row of b are faster; sums and panels stay in L2.
     split, _, together = _tasks(
-        shape, options, [shape.m], panels, width, target,
+        shape, options, [shape.m], panels, (shape.m, width), target,
         lambda high, wide: 100 / wide + wide * (high + 2 * depth) / (1 << 20),
     )  # fmt: skip
     return {"panels": together, "depth": depth, "pack": STREAMED, "split_k": split}

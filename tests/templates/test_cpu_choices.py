@@ -178,6 +178,33 @@ def test_what_a_remainder_of_few_rows_copies_is_counted():
     assert choice["block_m"] >= 28
 
 
+def test_tasks_of_two_cores_have_as_many_tiles_as_each_other():
+    """Of 86 tiles of 9 rows each has 43, and not one core 45, of six tasks of at most 15."""
+    target = SimpleNamespace(limits=Limits(sm_count=2))
+    extents, tile = (769, 42), (9, 48)
+
+    def time(rows, units):
+        return cpu_tiles.task_time(target, (rows, 48), extents, lambda *_: 0, units=units) / 42
+
+    assert [time(512, tile), time(135, None), time(135, tile)] == [387, 405, 387]
+    assert untuned(gemm_cpu, Gemm(769, 42, 224), VectorUnit(16, 32))["block_m"] == 512
+
+
+@pytest.mark.parametrize("extent", [1, 9, 100, 769])
+@pytest.mark.parametrize("each", [9, 45, 512])
+def test_even_tasks_are_a_whole_and_no_larger_than_asked(extent, each):
+    sizes = []
+
+    def note(rows, _):
+        sizes.append(rows)
+        return 0
+
+    target = SimpleNamespace(limits=Limits(sm_count=1))
+    total = cpu_tiles.task_time(target, (each, 8), (extent, 8), note, units=(9, 8))
+    assert total == extent * 8
+    assert max(sizes) <= -(-each // 9) * 9
+
+
 def test_tasks_are_wide_where_sums_are_short():
     """Cache lines at the borders of tasks move between cores."""
     choice = untuned(gemm_cpu, Gemm(37, 445, 64), VectorUnit(16, 32))

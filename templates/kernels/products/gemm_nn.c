@@ -11,12 +11,16 @@ static _Thread_local float panels[IN_PLACE ? 1 : GROUP * DEPTH * WIDTH] __attrib
 // The rows of a of a task, DEPTH columns at a time, if they are copied.
 static _Thread_local float copied[COPIES_ROWS ? SMALLER(BLOCK, M) * LDA : 1] __attribute__((aligned(64)));
 
-// Packs a panel, whose first `columns` exist, padded with zeros.
-static void pack(float* restrict to, const float* restrict b, int depth, int columns) {
+// Packs the first `wide` columns of a panel, padded with zeros to whole vectors.
+INLINED void pack_columns(float* restrict to, const float* restrict b, const int wide, int depth) {
   for (int k = 0; k < depth; ++k, to += WIDTH, b += N)
-    if (columns >= WIDTH) copy_floats(to, b, WIDTH);
-    else
-      for (int j = 0; j < WIDTH; ++j) to[j] = j < columns ? b[j] : 0.0f;
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS_OF(wide); ++v) *(vec*)(to + v * LANES) = load_part(b, v, wide);
+}
+
+static void pack(float* restrict to, const float* restrict b, int depth, int columns) {
+  if (LAST < WIDTH && columns < WIDTH) pack_columns(to, b, LAST, depth);
+  else pack_columns(to, b, WIDTH, depth);
 }
 
 // Computes the first tile of a whole panel directly from b, and packs the panel for the tiles below meanwhile.

@@ -8,6 +8,7 @@
 #endif
 // Each core reads the same part of b in all calls, of which its caches may hold some.
 #define SCHEDULE static
+#define STEPS DEPTH
 #define FIRST(column) SMALLER(column, N - WIDTH)
 
 // Per thread, and kept between calls: the pages of new memory would be mapped again.
