@@ -50,6 +50,13 @@ _MIN_MAX = """{word} {type} {name}_{short}({type} a, {type} b) {{
   return a {op} b ? a : b;
 }}
 """
+# Keeps a NaN of either side, in no branch around which loops would not become loops of vectors.
+_OR_NAN = """{word} {type} {name}_or_nan_{type}({type} a, {type} b) {{
+  const {type} found = a {op} b ? a : b;
+  return a != a ? a : found;
+}}
+"""
+_EXTREMES = (("min", "<"), ("max", ">"))
 _WIDEN = """ float bf16_to_float(uint16_t bits) {
   uint32_t wide = (uint32_t)bits << 16;
   float value;
@@ -79,8 +86,13 @@ def _helpers() -> dict[str, str]:
     types = {"float": "float", "double": "double", **_COLUMNS}
     helpers = {
         f"{name}_{short}": _MIN_MAX.format(word=INLINED, type=kind, name=name, short=short, op=op)
-        for name, op in (("min", "<"), ("max", ">"))
+        for name, op in _EXTREMES
         for short, kind in types.items()
+    }
+    helpers |= {
+        f"{name}_or_nan_{kind}": _OR_NAN.format(word=INLINED, type=kind, name=name, op=op)
+        for name, op in _EXTREMES
+        for kind in ("float", "double")
     }
     helpers |= floor_helpers(INLINED, "int64_t")
     helpers |= lane_loops.helpers() | vector_math.HELPERS
@@ -95,9 +107,11 @@ def _helpers() -> dict[str, str]:
 
 def _functions() -> dict[str, dict[str, str]]:
     table = real_functions()
-    for name in ("min", "max"):
-        table[name] = {
-            short: f"#{name}_{short}({{0}}, {{1}})" for short in ("float", "double", *_COLUMNS)
+    for name, _ in _EXTREMES:
+        reals = "float", "double"
+        table[name] = {short: f"#{name}_{short}({{0}}, {{1}})" for short in (*reals, *_COLUMNS)}
+        table[f"{name}_or_nan"] = {
+            short: f"#{name}_or_nan_{short}({{0}}, {{1}})" for short in reals
         }
     for name, text in vector_math.FUNCTIONS.items():
         table[name] |= {"float": text}

@@ -56,7 +56,8 @@ class Dialect:
         array_alignment: bytes at whose multiples local arrays begin where vector loops use them;
             0 for a dialect whose vector loops are not loops of vector types.
         second_of_nan: whether `min` and `max` of floats are the second one where either is a NaN,
-            as one instruction of a CPU has it; otherwise they are the other one.
+            as one instruction of a CPU has it, and `min_or_nan` and `max_or_nan` keep that of
+            either side; otherwise `min` and `max` keep it.
     """
 
     scalars: Mapping[str, ScalarType]

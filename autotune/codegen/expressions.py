@@ -85,12 +85,19 @@ _ROUNDED = (Add, Mul)
 def in_order_of_nan(node: Min | Max) -> tuple[Expr, Expr]:
     """Return the sides of a function that is the second one where either is a NaN.
 
-    What was found so far stands first in reductions, and is kept when a NaN comes; beside a
-    constant a NaN stays one, as in PyTorch's ReLU.
+    Beside a constant a NaN stays one, as in PyTorch's ReLU. What was found so far stands first in
+    reductions; it comes second, as fewer instructions wait for that side.
     """
     if not is_float(node.dtype) or isinstance(node.a, FloatImm):
         return node.a, node.b
     return node.b, node.a
+
+
+def extreme_of(node: Min | Max) -> str:
+    """Return the function of a dialect in which one instruction may lose the NaN of a side."""
+    name = "min" if isinstance(node, Min) else "max"
+    is_one_known = isinstance(node.a, FloatImm) or isinstance(node.b, FloatImm)
+    return name if is_one_known or not is_float(node.dtype) else f"{name}_or_nan"
 
 
 def _is_positive(node: Expr) -> TypeGuard[IntImm]:
@@ -247,8 +254,9 @@ class ExpressionPrinter:
 
     def min_max(self, node: Min | Max) -> Text:
         """The smaller or larger of two values, by the function table."""
-        sides = in_order_of_nan(node) if self.dialect.second_of_nan else (node.a, node.b)
-        return self.call(Call("min" if isinstance(node, Min) else "max", sides))
+        if self.dialect.second_of_nan:
+            return self.call(Call(extreme_of(node), in_order_of_nan(node)))
+        return self.call(Call("min" if isinstance(node, Min) else "max", (node.a, node.b)))
 
     def negation(self, node: Not) -> Text:
         """Logical negation."""

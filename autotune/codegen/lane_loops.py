@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autotune.codegen.expressions import UNARY, ExpressionPrinter, in_order_of_nan
+from autotune.codegen.expressions import UNARY, ExpressionPrinter, extreme_of, in_order_of_nan
 from autotune.ir import (
     Add,
     BinaryOp,
@@ -69,6 +69,14 @@ _CHOICE = """{word} {name} {choice}_{name}({name} a, {name} b) {{
   return ({name})((first & (mask)a) | (~first & (mask)b));
 }}
 """
+# Keeps a NaN of either side. Only the choice of the larger, b beside a NaN, waits for b.
+_OR_NAN = """{word} {name} {choice}_or_nan_{name}({name} a, {name} b) {{
+  typedef __typeof__(a {symbol} b) mask;
+  const mask first = a {symbol} b, other = a != a;
+  const mask found = (first & (mask)a) | (~first & (mask)b);
+  return ({name})((other & (mask)a) | (~other & found));
+}}
+"""
 
 
 def helpers() -> dict[str, str]:
@@ -79,9 +87,10 @@ def helpers() -> dict[str, str]:
             name = f"{item}_v{size}"
             found[name] = _TYPEDEF.format(item=item, name=name, bytes=size)
             for choice, symbol in (("max", ">"), ("min", "<")):
-                found[f"{choice}_{name}"] = _CHOICE.format(
-                    word=INLINED, name=name, choice=choice, symbol=symbol
-                )
+                words = {"word": INLINED, "name": name, "choice": choice, "symbol": symbol}
+                found[f"{choice}_{name}"] = _CHOICE.format(**words)
+                if item != "int":
+                    found[f"{choice}_or_nan_{name}"] = _OR_NAN.format(**words)
     return found
 
 
@@ -197,7 +206,7 @@ class _Lanes:
         if not (self._is_vector(left) or self._is_vector(right)):
             return expr
         if isinstance(expr, Max | Min):
-            helper = f"{'max' if isinstance(expr, Max) else 'min'}_{self.name}"
+            helper = f"{extreme_of(expr)}_{self.name}"
             self.helpers.add(helper)
             ordered = (left, right) if in_order_of_nan(expr)[0] is a else (right, left)
             sides = ", ".join(self._text(self._spread(each)) for each in ordered)

@@ -1,4 +1,4 @@
-"""The larger and the smaller of two floats are NaN where one is, on a GPU, as numpy has it."""
+"""The larger and the smaller of two floats are NaN where one is, as numpy has it."""
 
 import subprocess
 
@@ -37,6 +37,33 @@ def test_a_nan_on_either_side_is_kept(target, name, expected, dtype):
     z = np.empty_like(x)
     build(*choice(name, dtype), target=target)(x, y, z)
     np.testing.assert_array_equal(z.astype("float64"), expected(*PAIRS))
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize(("name", "expected"), [("max", np.maximum), ("min", np.minimum)])
+def test_a_nan_on_either_side_is_kept_on_a_cpu(name, expected, dtype, vectors):
+    x, y = np.resize(PAIRS, (2, 64)).astype(dtype)
+    given = [te.placeholder(x.shape, dtype, name=each) for each in "xy"]
+    z = te.compute(x.shape, lambda i: getattr(te, name)(given[0][i], given[1][i]), name="z")
+    s = te.create_schedule([z.op])
+    if vectors:
+        s[z].vectorize(z.op.axis[0])
+    out = np.empty_like(x)
+    build(s, [*given, z], target="llvm")(x, y, out)
+    np.testing.assert_array_equal(out, expected(x, y))
+
+
+@pytest.mark.parametrize("place", [0, 5, 11])
+def test_the_largest_element_is_a_nan_wherever_it_is_on_a_cpu(place):
+    x = te.placeholder((3, 12), name="x")
+    r = te.reduce_axis((0, 12), name="r")
+    z = te.compute((3,), lambda i: te.max(x[i, r], axis=r), name="z")
+    data = np.arange(36, dtype="float32").reshape(3, 12)
+    data[1, place] = np.nan
+    out = np.empty(3, "float32")
+    build(te.create_schedule(z.op), [x, z], target="llvm")(data, out)
+    np.testing.assert_array_equal(out, data.max(1))
 
 
 @needs_nvcc

@@ -96,10 +96,9 @@ def test_places_of_infinities_and_of_what_is_no_number_are_those_of_numpy(name, 
 
 @pytest.mark.parametrize("name", ["max", "min"])
 @pytest.mark.parametrize("vectors", [False, True])
-def test_the_largest_on_a_cpu_is_of_all_numbers_beside_a_nan(name, vectors):
+def test_the_largest_on_a_cpu_is_a_nan_beside_one(name, vectors):
     data = np.random.default_rng(0).standard_normal((333, 8)).astype("float32")
-    data[::7] = np.nan
-    data[-1, :4] = np.nan
+    data[[0, 7, -1], [1, 4, 6]] = np.nan
     x = te.placeholder(data.shape, name="x")
     out = getattr(topi, name)(x, 0)
     s = te.create_schedule(out.op)
@@ -108,7 +107,7 @@ def test_the_largest_on_a_cpu_is_of_all_numbers_beside_a_nan(name, vectors):
         s[out].vectorize(out.op.axis[0])
     result = np.zeros(8, "float32")
     autotune.build(s, [x, out], target="c")(data, result)
-    np.testing.assert_array_equal(result, getattr(np, f"nan{name}")(data, 0))
+    np.testing.assert_array_equal(result, getattr(np, name)(data, 0))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])

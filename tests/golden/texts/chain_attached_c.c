@@ -1,6 +1,6 @@
 #include <math.h>
 
-// helper max_float
+// helper max_or_nan_float
 
 // helper select_f32
 
@@ -15,7 +15,7 @@ void chain_attached_c(const float* restrict X, float* restrict c) {
     }
     for (int i_inner = 0; i_inner < 16; ++i_inner) {
       b[0] = tanh_f32(a[i_inner]);
-      c[i_outer * 16 + i_inner] = max_float(b[0], a[i_inner]);
+      c[i_outer * 16 + i_inner] = max_or_nan_float(b[0], a[i_inner]);
     }
   }
   for (int i = 0; i < 8; ++i) {
@@ -23,6 +23,6 @@ void chain_attached_c(const float* restrict X, float* restrict c) {
   }
   for (int i_inner = 0; i_inner < 8; ++i_inner) {
     b[0] = tanh_f32(a[i_inner]);
-    c[i_inner + 992] = max_float(b[0], a[i_inner]);
+    c[i_inner + 992] = max_or_nan_float(b[0], a[i_inner]);
   }
 }

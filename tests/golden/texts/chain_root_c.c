@@ -1,6 +1,6 @@
 #include <math.h>
 
-// helper max_float
+// helper max_or_nan_float
 
 // helper select_f32
 
@@ -14,6 +14,6 @@ void chain_root_c(const float* restrict X, float* restrict c, float* restrict a,
     b[i] = tanh_f32(a[i]);
   }
   for (int i = 0; i < 1000; ++i) {
-    c[i] = max_float(b[i], a[i]);
+    c[i] = max_or_nan_float(b[i], a[i]);
   }
 }

@@ -1,6 +1,6 @@
 #include <math.h>
 
-// helper max_float
+// helper max_or_nan_float
 
 // helper select_f32
 
@@ -15,7 +15,7 @@ void softmax_plain_c(
   for (int i = 0; i < 8; ++i) {
     T_max[i] = -INFINITY;
     for (int k = 0; k < 100; ++k) {
-      T_max[i] = max_float(X[i * 100 + k], T_max[i]);
+      T_max[i] = max_or_nan_float(X[i * 100 + k], T_max[i]);
     }
   }
   for (int i = 0; i < 8; ++i) {
