@@ -2,6 +2,8 @@
 
 import ctypes
 import mmap
+import platform
+import subprocess
 
 import numpy as np
 import pytest
@@ -32,6 +34,8 @@ SHAPES = {
     "short-max": Pool(1, 11, 23, 2, Window((3, 3), (2, 2), (1, 1, 1, 1)), "NCHW", "max"),
     "one-column": Depthwise(1, 5, 1, 3, Window((3, 3), (2, 2), (1, 1, 1, 1))),
     "max": Pool(2, 13, 12, 3, Window((3, 3), (2, 2), (1, 1, 1, 1)), "NCHW", "max"),
+    "dilated-max": Pool(1, 11, 13, 2, Window((2, 3), (1, 2), (1, 2, 0, 1), (3, 2)), "NCHW", "max"),
+    "max-of-most-rows": Pool(1, 25, 23, 3, Window((7, 7), (2, 2), (3, 3, 3, 3)), "NCHW", "max"),
     "uneven-average": Pool(1, 9, 12, 2, Window((3, 2), (2, 1), (0, 1, 2, 1)), "NCHW", "avg"),
     "average-of-all": Pool(1, 9, 20, 2, SQUARE, "NCHW", "avg", True),
     "all-pixels": Pool(1, 7, 7, 5, Window((7, 7)), "NCHW", "avg"),
@@ -69,6 +73,20 @@ def test_lines_whose_neighbours_would_push_each_other_out_of_the_cache_are_few_t
         for width in (1000, 1024)
     ]
     assert lines == [8, 2]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="reads the machine code of x86")
+@pytest.mark.parametrize(("cpu", "lanes"), [("x86-64-v3", 8), ("x86-64-v4", 16)])
+def test_the_larger_of_two_is_one_instruction(cpu, lanes, tmp_path):
+    choice = {"lanes": lanes, "lines": 2, "copied": 0}
+    kernel = window_cpu.kernel(Pool(1, 8, 40, 1, Window((2, 2)), "NCHW", "max"), choice)
+    (tmp_path / "f.c").write_text(kernel.text())
+    command = ["cc", "-O3", f"-march={cpu}", "-S", "-o", "f.s", "f.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    text = (tmp_path / "f.s").read_text()
+    assert "vmaxps" in text
+    assert "vblendv" not in text
+    assert "vcmp" not in text
 
 
 @pytest.mark.parametrize("width", [3, 6, 9, 14])
