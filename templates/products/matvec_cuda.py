@@ -16,14 +16,17 @@ from autotune.errors import TemplateError
 from .. import common
 from ..epilogue import Epilogue
 from ..rows.rows_shape import DTYPES
-from . import l2_resident, matvec_unaligned
-from .gemm_shape import Gemm, first_names, result_name
+from . import gemm_small_k, l2_resident, matvec_unaligned
+from .gemm_shape import HALVES, Gemm, first_names, result_name
 from .matvec_unaligned import UnalignedTiling
 
 # With more rows of a, tiled products are faster.
 MOST_ROWS = 16
-# Rows of products of matrices that run so untuned.
-FEW_ROWS = 12
+# Rows of products of matrices that run so untuned, and above which others may be faster.
+FEW_ROWS, SOME_ROWS = 12, 4
+# Bytes that a multiprocessor loads from its L1 cache in a cycle, of a too: on an H200 56 to 73 for
+# eight products of 5 to 16 rows; and cycles of a kernel beside them.
+L1_BYTES, STARTING = 64, 2500
 # Rows that run so of weights which vectors of four do not divide, and elements of these from which
 # on: tiled products load them in short runs.
 ODD_ROWS, LEAST_ODD = 4, 2**20
@@ -34,15 +37,26 @@ ADDED = l2_resident.ADDED
 
 
 def suits(shape: Gemm) -> bool:
-    """Return whether a product of float32 runs so untuned.
+    """Return whether a product of float32 runs so untuned, of more than `SOME_ROWS` by estimate.
 
-    On an H200 12x1001x2048 took 6.7 us so and 13.4 before, and 9x1000x1024 4.0 and 7.7; of 16 rows
-    4096x4096 took 47.5 and 36.9.
+    Of 16 rows 4096x4096 took an H200 47.5 us so and 36.9 by others.
     """
     layout = shape.transpose_b and not shape.transpose_a and shape.batch == 1
     odd = shape.m <= ODD_ROWS and shape.n * shape.k >= LEAST_ODD
     few = shape.m <= FEW_ROWS and (shape.k % 4 == 0 or odd)
     return layout and shape.dtype == "float32" and few
+
+
+def suits_halves(shape: Gemm) -> bool:
+    """Return whether a product of 16-bit floats runs so untuned: few rows by unaligned weights.
+
+    Others copy these first: 1x50257x767 took an H200 21.4 us so and 59.7 on copies, 2x13240x6062
+    51.9 and 95.7, 4x3000x2999 9.3 and 12.2; but 8x50257x767 as long.
+    """
+    layout = shape.transpose_b and not shape.transpose_a and shape.batch == 1
+    large = shape.n * shape.k >= LEAST_ODD and shape.k > gemm_small_k.LONGEST
+    few = shape.m <= ODD_ROWS and shape.k % 8 > 0
+    return layout and shape.dtype in HALVES and few and large
 
 
 class MatvecTiling:
@@ -132,20 +146,35 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     return occupied.waves * (max(reading, computed * occupied.together) + waiting + adding + 500)
 
 
+def cycles(shape: Gemm, target: Target) -> float:
+    """Return the estimated cycles of the untuned choice, comparable to those of other families.
+
+    For each vector of weights a thread loads one of each row of a, from the L1 cache, which is
+    what bounds more than a few rows; rows of weights that it multiplies share them.
+    """
+    choice = default_choice(shape, target)
+    vectors = weight_bytes(shape) * (1 + shape.m / choice["rows"])
+    loading = vectors / (L1_BYTES * common.multiprocessors(target))
+    return max(float(estimate(shape, choice, target)), loading + STARTING)
+
+
 def _for_streaming(shape: Gemm) -> dict[str, int]:
     """Return the choice for weights beyond the L2 cache: many threads read a row of them.
 
     On an H200 these took 1.00 to 1.01 times as long as the best of 36 choices, for six products of
-    1 and 3 rows, from 51865x512 to 128256x4096; those of the least estimate 1.1 to 2.4 times.
+    1 and 3 rows, from 51865x512 to 128256x4096; those of the least estimate 1.1 to 2.4 times. Of
+    more rows a warp has a row: 5x20000x1024 took 20.1 us so and 22.0 by 64 lanes, 8x4096x11008
+    62.8 and 66.3.
     """
     vec = _sizes(shape)["vec"][-1]
-    single = shape.m <= 2
-    fit = [n for n in (32, 64, 128, 256) if 2 * n * vec <= shape.k and (single or n <= 64)]
+    single, more = shape.m <= 2, shape.m > SOME_ROWS
+    most = 256 if single else 32 if more else 64
+    fit = [n for n in (32, 64, 128, 256) if 2 * n * vec <= shape.k and n <= most]
     lanes = max(fit, default=32)
     groups = max(1, 128 // lanes)
     return {
         "vec": vec, "lanes": lanes, "rows": 1 if single else 2, "groups": groups,
-        "ahead": 2 if vec > 1 else 4,
+        "ahead": 1 if more else 2 if vec > 1 else 4,
     }  # fmt: skip
 
 

@@ -119,10 +119,13 @@ def test_a_template_that_does_no_relu6_computes_the_sum_and_leaves_the_rest():
         (4, 2048, "sm_80", ["matvec.cuda", "gemm.cuda"]),
         (4, 512, "sm_90", ["matvec.cuda", "gemm.cuda"]),
         (3, 2048, "sm_90", ["matvec.cuda"]),
+        (2, 8192, "sm_90", ["gemm.cuda"]),
+        (2, 8192, "sm_80", ["matvec.cuda"]),
+        (1, 8192, "sm_90", ["matvec.cuda"]),
     ],
-    ids=["streamed", "other-device", "small", "fewer"],
+    ids=["streamed", "other-device", "small", "fewer", "large", "large-elsewhere", "one"],
 )
-def test_weights_that_four_rows_stream_are_not_read_by_vectors(rows, width, arch, names):
+def test_weights_that_several_rows_stream_are_not_read_by_vectors(rows, width, arch, names):
     data, weight = (Variable(TensorType((n, width), "float16"), "x") for n in (rows, width))
     (function,) = partition(Graph.of(apply(ops.Dense(), data, weight)))
     offers = offers_of(function, Target(f"cuda -arch={arch}"))

@@ -45,7 +45,12 @@ CHOSEN = {
     "a batch of tiny ones": (Gemm(299, 16, 144, batch=4, transpose_a=True), gemm_cuda),
     "long sums of few results": (Gemm(256, 256, 50000, transpose_a=True), gemm_bf16x3_fused),
     "few columns": (Gemm(5889, 52, 1697, transpose_b=True), gemm_bf16x3_fused),
-    "few rows": (Gemm(12, 1001, 2048, transpose_b=True), matvec_cuda),
+    "few rows": (Gemm(4, 1001, 2048, transpose_b=True), matvec_cuda),
+    "some rows, loads of a": (Gemm(12, 1001, 2048, transpose_b=True), gemm_bf16x3_fused),
+    "some rows, large weights": (Gemm(12, 50257, 768, transpose_b=True), gemm_bf16x3_fused),
+    "some rows, long sums": (Gemm(8, 4096, 11008, transpose_b=True), gemm_bf16x3_fused),
+    "five rows, large weights": (Gemm(5, 20000, 1024, transpose_b=True), matvec_cuda),
+    "some rows, small weights": (Gemm(8, 1000, 512, transpose_b=True), matvec_cuda),
     "few rows, an odd sum": (Gemm(2, 6366, 11617, transpose_b=True), matvec_cuda),
     "few rows, b as [k, n]": (Gemm(4, 8996, 824), gemm_cuda),
     "one row, b as [k, n]": (Gemm(1, 6042, 2003), matvec_across),
@@ -85,3 +90,5 @@ def test_few_rows_load_operands_of_a_step_ahead_untuned(sizes):
 def test_targets_without_wgmma_multiply_by_fmaf(arch):
     target = Target(f"cuda -arch={arch}")
     assert gemm_float.family_of(Gemm(1024, 1024, 1024), target, ()) is gemm_cuda
+    few = Gemm(12, 4096, 4096, transpose_b=True)
+    assert gemm_float.family_of(few, target, ()) is matvec_cuda
