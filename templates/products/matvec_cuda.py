@@ -28,8 +28,8 @@ FEW_ROWS, SOME_ROWS = 12, 4
 # eight products of 5 to 16 rows; and cycles of a kernel beside them.
 L1_BYTES, STARTING = 64, 2500
 # Rows that run so of weights which vectors of four do not divide, and elements of these from which
-# on: tiled products load them in short runs.
-ODD_ROWS, LEAST_ODD = 4, 2**20
+# on: tiled products load them in short runs. Of 16-bit floats that pairs divide fewer.
+ODD_ROWS, LEAST_ODD, EVEN_ROWS = 4, 2**20, 2
 # Bytes of weights from which on they are not in the L2 cache from one run to the next.
 STREAMED = 52 * 10**6
 # What a choice has of a log that is older than a knob.
@@ -50,12 +50,13 @@ def suits(shape: Gemm) -> bool:
 def suits_halves(shape: Gemm) -> bool:
     """Return whether a product of 16-bit floats runs so untuned: few rows by unaligned weights.
 
-    Others copy these first: 1x50257x767 took an H200 21.4 us so and 59.7 on copies, 2x13240x6062
-    51.9 and 95.7, 4x3000x2999 9.3 and 12.2; but 8x50257x767 as long.
+    Others copy odd ones first: 1x50257x767 took an H200 21.4 us so and 59.7 on copies, 4x3000x2999
+    9.3 and 12.2; but 8x50257x767 as long. Even ones they read by ``mma.sync``: 1x94480x820 took
+    36.0 us so and 88.0, 2x13240x6062 51.9 and 95.7, but 4x3104x8402 40.3 and 30.1.
     """
     layout = shape.transpose_b and not shape.transpose_a and shape.batch == 1
     large = shape.n * shape.k >= LEAST_ODD and shape.k > gemm_small_k.LONGEST
-    few = shape.m <= ODD_ROWS and shape.k % 8 > 0
+    few = shape.m <= (ODD_ROWS if shape.k % 2 else EVEN_ROWS) and shape.k % 8 > 0
     return layout and shape.dtype in HALVES and few and large
 
 

@@ -68,6 +68,7 @@ def test_few_rows_of_halves_multiply_unaligned_weights_without_copies_untuned():
               entries(4, 3000, 2999, arch="sm_80"), entries(2, 100, 999)]  # fmt: skip
     assert all(each[0] == "pad" for each in others)
     assert entries(2, 7584, 6296) == ["gemm_skinny"]
+    assert entries(4, 3104, 8402)[0] == "gemm_mma"
 
 
 @pytest.mark.parametrize("k", [767, 766])
