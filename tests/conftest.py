@@ -47,8 +47,13 @@ _CASES = 6
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out most cases of tests whose cases take long together, but where tests are named."""
-    if config.getoption("--all-cases") or any("::" in each for each in config.args):
+    """Leave out most cases of tests whose cases take long together, but where tests are named.
+
+    By their ids or a part of them (-k), or as those that failed (--last-failed): what is left out
+    before pytest looks for these would be missed.
+    """
+    named = config.getoption("keyword") or config.getoption("lf", default=False)
+    if named or config.getoption("--all-cases") or any("::" in each for each in config.args):
         return
     begun, kept, left_out = set(), [], []
     for item in items:
