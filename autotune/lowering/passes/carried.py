@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 from autotune.ir.expr import Add, Expr, FloatImm, Load, Max, Mul, Var
 from autotune.ir.stmt import Allocate, Buffer, For, If, LetStmt, Seq, Stmt, Store, seq
-from autotune.ir.structure import walk
+from autotune.ir.structure import variables, walk
 from autotune.ir.visitor import Rewriter, StmtRewriter
 from autotune.lowering.passes.draft import Draft
 from autotune.te.intrinsics import least
@@ -84,6 +84,10 @@ class _Joined:
             if not isinstance(store, Store) or store.value is not name:
                 return None
             totals.append(Load(store.buffer, store.indices))
+        # Other loops join several parts, each of which has sums of its own.
+        of_totals = set(variables(*totals[0].indices))
+        if any(loop.iterations != 1 and loop.var not in of_totals for loop in loops):
+            return None
         parts, factors = [], []
         for value, total in zip(values[1:], totals[1:], strict=True):
             match value:
@@ -169,7 +173,7 @@ def _carried(loop: For) -> Stmt | None:
     begin, (highest,) = of_sums[0], of_most
     zero = all(s.buffer is sums and _is_zero(s.value) for s in written[begin])
     maxima = [s for s in written[highest] if s.buffer is joined.highest]
-    if not zero or any(joined.highest in _read(each.value) for each in maxima):
+    if not zero or begin < highest or any(joined.highest in _read(each.value) for each in maxima):
         return None
     lowest = _only(stmts[highest], joined.highest, least("float32"))
     first = seq(lowest, stmts[begin])
