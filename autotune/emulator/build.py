@@ -18,6 +18,13 @@ from autotune.kernel.comments import without_comments
 from autotune.kernel.entry import c_text, declaration_advice, identifier, is_expression
 from autotune.kernel.kernel import Kernel, KernelCall, Scalar, item_bytes
 from autotune.kernel.signature import describe_argument
+from autotune.utils.compiler_flags import parse_flags
+
+# nvcc's flags that the host's compiler is given -> how it spells them.
+_KEPT = {
+    "-D": "-D", "--define-macro": "-D", "-U": "-U", "--undefine-macro": "-U",
+    "-I": "-I", "--include-path": "-I", "-isystem": "-isystem", "--system-include": "-isystem",
+}  # fmt: skip
 
 # `extern __shared__ float tile[];`, in any order of its words and with or without an alignment.
 _DYNAMIC_SHARED = re.compile(
@@ -94,8 +101,7 @@ def emulated_together(
     digits = re.sub(r"\D", "", arch) or "80"
     flags = [*common_flags(checked), f"-D__CUDA_ARCH__={digits}0"]
     # The user's folders are behind the emulator's, whose headers stand for the toolkit's.
-    kept = ("-D", "-U", "-I")
-    flags += dict.fromkeys(f for k in kernels for f in k.flags if f.startswith(kept))
+    flags += dict.fromkeys(flag for kernel in kernels for flag in _kept(kernel.flags))
     source = "".join(_unit(kernels, device_text))
     return [
         replace(
@@ -103,6 +109,13 @@ def emulated_together(
         )
         for kernel in kernels
     ]
+
+
+def _kept(flags: Sequence[str]) -> Iterator[str]:
+    """Yield nvcc's flags that say something of the text, each one word in the host's spelling."""
+    for flag in parse_flags(flags, _KEPT):
+        if flag.name in _KEPT:
+            yield f"{_KEPT[flag.name]}{flag.value}"
 
 
 def common_flags(checked: bool = True) -> tuple[str, ...]:

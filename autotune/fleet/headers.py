@@ -11,13 +11,13 @@ from pathlib import Path
 
 from autotune.errors import FleetError
 from autotune.kernel import Kernel
-from autotune.runtime.compile.flags import parse_flags
 from autotune.runtime.compile.user_headers import (
     HEADER_FILES,
     HEADER_FOLDERS,
     anchor_paths,
     user_headers,
 )
+from autotune.utils.compiler_flags import parse_flags
 from autotune.utils.files import write_atomically
 
 Headers = tuple[tuple[str, str], ...]

@@ -110,3 +110,24 @@ def test_headers_are_found_in_the_folders_of_compiler_options(tmp_path, monkeypa
             {"block_size_x": 32}, lang="CUDA", compiler_options=[f"-I{folder}", "-DFACTOR=3"],
         )  # fmt: skip
     assert found[0].sum() == 96
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "-I headers -D FACTOR=3",
+        "--include-path=headers --define-macro FACTOR=3",
+        "-isystem headers -DFACTOR=3",
+        "-O3 --system-include headers -DFACTOR=3 --use_fast_math",
+    ],
+)
+def test_emulated_kernels_take_flags_in_each_spelling(tmp_path, monkeypatch, words):
+    (tmp_path / "headers").mkdir()
+    (tmp_path / "headers" / "twice.cuh").write_text(DOUBLE.replace("*= 2", "*= FACTOR"))
+    monkeypatch.chdir(tmp_path)
+    with Target("cuda -emulate"):
+        found = run_kernel(
+            "twice", '#include "twice.cuh"', 32, [np.ones(32, "float32"), np.int32(32)],
+            {"block_size_x": 32}, lang="CUDA", compiler_options=words.split(),
+        )  # fmt: skip
+    assert found[0].sum() == 96

@@ -6,10 +6,10 @@ import pytest
 
 from autotune.kernel import SourceKernel, arg
 from autotune.runtime import compile_kernel
-from autotune.runtime.compile.flags import Flag, expand_flag_files, parse_flags
 from autotune.runtime.compile.toolchain import find_nvcc
 from autotune.runtime.compile.user_headers import anchor_paths, header_contents, user_headers
 from autotune.target import Target
+from autotune.utils.compiler_flags import Flag, expand_flag_files, parse_flags
 
 SOURCE = """
 #include "lib/a.h"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from autotune.runtime.compile.flags import Flag, parse_flags
+from autotune.utils.compiler_flags import Flag, parse_flags
 
 # A comma within a value.
 _COMMA = r"\,"

@@ -17,8 +17,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from autotune.kernel.comments import without_comments
-from autotune.runtime.compile.flags import Flag, expand_flag_files, parse_flags
 from autotune.utils import environment
+from autotune.utils.compiler_flags import Flag, expand_flag_files, parse_flags
 
 _INCLUDE = re.compile(
     rb'\n[ \t]*#[ \t]*(?:include(?:_next)?|import|embed|define[ \t]+\w+)[ \t]*[<"]([^>"\n]+)[>"]'
