@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.errors import TunerError
+from autotune.kernel_tuner.util import is_number
 from autotune.utils.files import publish
 
 __all__ = ["TuneResults", "create_device_targets", "get_objective_defaults", "store_results"]
@@ -57,7 +57,7 @@ def store_results(
     """
     name, higher = get_objective_defaults(objective, objective_higher_is_better)
     names = list(tune_params)
-    good = [each for each in results if _is_number(each.get(name))]
+    good = [each for each in results if is_number(each.get(name))]
     if not good:
         raise TunerError(f"store_results: none of {len(results)} results has {name!r}")
     best = (max if higher else min)(each[name] for each in good)
@@ -93,7 +93,7 @@ class TuneResults:
         content = _content(Path(results_filename))
         self.objective, self._higher = get_objective_defaults(content.get("objective"))
         self._names = [str(each) for each in content["tunable_parameters"]]
-        self.data = [each for each in content["data"] if _is_number(each.get(self.objective))]
+        self.data = [each for each in content["data"] if is_number(each.get(self.objective))]
         if not self.data:
             raise TunerError(f"{results_filename} has no results with {self.objective!r}")
 
@@ -138,7 +138,7 @@ def create_device_targets(
     path = Path(results_filename)
     content = _content(path)
     names = [str(each) for each in content["tunable_parameters"]]
-    rows = [each for each in content["data"] if _is_number(each.get(name))]
+    rows = [each for each in content["data"] if is_number(each.get(name))]
     if not rows:
         raise TunerError(f"create_device_targets: {path} has no results with {name!r}")
     devices: dict[str, list[Mapping[str, Any]]] = {}
@@ -193,10 +193,6 @@ def _defines(names: Iterable[str], row: Mapping[str, Any]) -> list[str]:
     """Return lines as kernels are tuned with them: booleans are 0 and 1."""
     values = ((each, row[each]) for each in names if each in row)
     return [f"#define {n} {int(v) if isinstance(v, bool) else v}" for n, v in values]
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _macro(device: str) -> str:

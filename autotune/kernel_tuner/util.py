@@ -8,7 +8,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from autotune.interchange import read_cache_file
+import numpy as np
+
+from autotune.interchange import ForeignFileError, read_cache_file
 from autotune.utils.files import publish
 
 __all__ = [
@@ -47,6 +49,11 @@ class RuntimeFailedConfig(ErrorConfig):
     __slots__ = ()
 
 
+def is_number(value: object) -> bool:
+    """Return whether a value is a finite number, of Python or numpy."""
+    return isinstance(value, int | float | np.number) and bool(np.isfinite(value))
+
+
 def get_config_string(
     params: Mapping[str, Any],
     keys: Iterable[str] | None = None,
@@ -76,7 +83,7 @@ def get_best_config(
     objective_higher_is_better: bool = False,
 ) -> dict[str, Any]:
     """Return the best of results; an empty dict where all failed."""
-    good = [each for each in results if isinstance(each.get(objective), int | float)]
+    good = [each for each in results if is_number(each.get(objective))]
     if not good:
         return {}
     choose = max if objective_higher_is_better else min
@@ -114,11 +121,20 @@ def read_cache(cachefile: str | PathLike[str], open_cache: bool = True) -> dict[
 
 
 def close_cache(cachefile: str | PathLike[str]) -> None:
-    """Close the brackets of a cache that `read_cache` or a run that was killed left open."""
+    """Close the brackets of a cache that `read_cache` or a run that was killed left open.
+
+    Raises:
+        ForeignFileError: it cannot be read, is no cache, or ends within an entry; then the file
+            stays as it is.
+    """
     path = Path(cachefile)
+    read_cache_file(path)
     text = path.read_text("utf-8").rstrip()
     if not _is_whole(text):
-        publish(path, (text.removesuffix(",") + "}\n}").encode())
+        closed = text.removesuffix(",") + "}\n}"
+        if not _is_whole(closed):
+            raise ForeignFileError(f"{path} ends within an entry: remove what is left of it")
+        publish(path, closed.encode())
 
 
 def _is_whole(text: str) -> bool:

@@ -67,3 +67,22 @@ def test_what_is_no_cache_is_refused(tmp_path, text):
     with pytest.raises(AutotuneError, match=r"other\.json"):
         read_cache(path)
     assert path.read_text() == text
+
+
+@pytest.mark.parametrize("text", ["", "no json", '{"cache": {"1": {"x": 1, "ti', None])
+def test_what_cannot_be_closed_stays_as_it_is(tmp_path, text):
+    path = tmp_path / "other.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(AutotuneError, match=r"other\.json"):
+        close_cache(path)
+    assert not path.exists() if text is None else path.read_text() == text
+
+
+def test_a_cache_that_ends_within_an_entry_is_not_closed(path):
+    read_cache(path)
+    torn = path.read_text() + '\n"3": {"x": 3, "ti'
+    path.write_text(torn)
+    with pytest.raises(AutotuneError, match=r"cache.*ends within an entry"):
+        close_cache(path)
+    assert path.read_text() == torn

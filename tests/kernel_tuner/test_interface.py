@@ -312,6 +312,9 @@ def test_results_are_shown_and_compared():
     assert get_config_string(bad, ["time"]) == "time=RuntimeFailedConfig"
     assert get_best_config([bad, good], "time") == good
     assert get_best_config([bad], "time") == {}
+    of_numpy = [{"rate": np.float32(each)} for each in (1, np.nan, 3, 2)]
+    assert get_best_config(of_numpy, "rate", True) == of_numpy[2]
+    assert get_best_config([{"rate": np.int64(1)}], "rate") == {"rate": 1}
 
 
 class Accuracy(BenchmarkObserver):
