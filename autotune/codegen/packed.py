@@ -6,6 +6,8 @@ prototype says, and the compiler checks that prototype against the arguments.
 
 from __future__ import annotations
 
+import re
+
 from autotune.kernel.entry import c_text, identifier
 from autotune.kernel.kernel import Argument, Kernel, KernelCall, Scalar, Workspace
 
@@ -50,7 +52,7 @@ def filler_name(kernel: Kernel) -> str:
 
 def is_cxx(kernel: Kernel) -> bool:
     """Return whether the text of a kernel for the CPU is C++, as the flag ``-x c++`` says."""
-    return "-x c++" in " ".join(kernel.flags)
+    return "c++" in re.findall(r"(?:^| )-x ?(\S+)", " ".join(kernel.flags))[-1:]
 
 
 def packed_calls(kernel: Kernel, cxx: bool = False) -> str:

@@ -56,10 +56,13 @@ def _value(given: object, params: Mapping[str, Any]) -> Any:
     return re.sub(r"[A-Za-z_]\w*", lambda found: str(params.get(found[0], found[0])), given)
 
 
-# What C does not have: headers without an ending, names in namespaces, templates, casts.
+# What C does not have: headers without an ending, names in namespaces, templates, casts, lambdas,
+# references; and a truth value without its header.
 _CXX = re.compile(
-    r"^[ \t]*#[ \t]*include[ \t]*<(?:[a-z_]+|c[a-z]+)>|\bstd::|\busing\s+namespace\b"
-    r"|\btemplate\s*<|\b(?:static|const|dynamic|reinterpret)_cast\s*<|\bnullptr\b",
+    r"^[ \t]*#[ \t]*include[ \t]*<(?:[a-z_]+|c[a-z]+)>|\bstd::|\busing\s+\w"
+    r"|\bnamespace\b|\btemplate\s*<|\b(?:static|const|dynamic|reinterpret)_cast\s*<|\bnullptr\b"
+    r"|\bconstexpr\b|\bclass\s+\w+\s*[:{]|\[[&=]\]\s*[({]"
+    r"|\b(?:auto|char|short|int|long|float|double|bool|unsigned)\s*&",
     re.MULTILINE,
 )
 CXX_FLAGS = ("-x", "c++")
@@ -67,7 +70,9 @@ CXX_FLAGS = ("-x", "c++")
 
 def is_cxx(source: str) -> bool:
     """Return whether a text for the CPU is C++."""
-    return bool(_CXX.search(source))
+    said = _TOKENS.sub(lambda found: " " if found[0].startswith(("/", "'")) else found[0], source)
+    truth = re.search(r"\bbool\s+\w", said) and not re.search(r"\bstdbool\.h\b|\bbool\s*;", said)
+    return bool(truth or _CXX.search(said))
 
 
 def without_linkage(source: str) -> str:

@@ -47,3 +47,41 @@ def test_arguments_that_do_not_fit_are_found_by_the_compiler():
     arguments = [*ARGUMENTS[:3], np.float32(16.5)]
     with pytest.raises(Exception, match=r"parameter|argument"):
         run_kernel("scale", SCALE, 16, arguments, {"UNROLL": 2}, lang="C", cmem_args=OFFSET)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "auto twice = [&](float v) { return 2 * v; }; y[0] = twice(x);",
+        "bool two = true; y[0] = two ? 2 * x : 0;",
+        "float &first = y[0]; first = 2 * x;",
+        "constexpr int two = 2; y[0] = two * x;",
+    ],
+)
+def test_what_only_cxx_has_makes_a_text_cxx(text):
+    source = f'extern "C" void f(float *y, float x) {{ {text} }}'
+    assert (
+        run_kernel("f", source, 1, [np.zeros(1, "float32"), np.float32(3)], {}, lang="C")[0] == 6
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "// like std::max, or a template <int N>\nfloat *restrict z = y; z[0] = 2 * x;",
+        "/* nullptr */ float *restrict z = y; int two = 3 & 2; z[0] = two * x;",
+    ],
+)
+def test_what_comments_say_makes_no_text_cxx(text):
+    source = f"#include <stdbool.h>\nvoid f(float *y, float x) {{ bool no = 0; {text} }}"
+    assert (
+        run_kernel("f", source, 1, [np.zeros(1, "float32"), np.float32(3)], {}, lang="C")[0] == 6
+    )
+
+
+@pytest.mark.parametrize("flags", ["-x c++", "-xc++ -DX", "-x c -xc++"])
+def test_a_flag_makes_a_text_cxx(flags):
+    source = "void f(float *y, float x) { y[0] = 2 * x; }"
+    arguments = [np.zeros(1, "float32"), np.float32(3)]
+    found = run_kernel("f", source, 1, arguments, {}, lang="C", compiler_options=flags.split())
+    assert found[0] == 6
