@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
+
+from autotune.runtime.arrays.array import numpy_dtype
 
 
 def on_host(value: Any) -> Any:
@@ -12,7 +15,11 @@ def on_host(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic) or not hasattr(value, "__dlpack__"):
         return value
     if callable(getattr(value, "detach", None)):
-        return value.detach().cpu().numpy()
+        held = value.detach().cpu().resolve_conj().resolve_neg()
+        if str(held.dtype) == "torch.bfloat16":  # numpy's own numbers have no such type
+            bits = held.contiguous().view(import_module("torch").int16)
+            return bits.numpy().view(numpy_dtype("bfloat16"))
+        return held.numpy()
     return value.get() if callable(getattr(value, "get", None)) else np.from_dlpack(value)
 
 

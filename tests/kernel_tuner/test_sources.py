@@ -49,6 +49,18 @@ def test_arrays_of_other_libraries_are_copied():
         np.testing.assert_array_equal(run(DOUBLE, array, "pycuda"), 2 * x)
 
 
+def test_arrays_of_pytorch_may_be_conjugated_or_of_bfloat16():
+    torch = pytest.importorskip("torch")
+    source = "void f(float *y, const {0} *x) {{ y[0] = x[1]; }}"
+    z = torch.tensor([1 + 2j, 3 + 4j], dtype=torch.complex64).conj()
+    out = np.zeros(1, "float32")
+    assert run_kernel("f", source.format("float"), 1, [out, z], {}, lang="C")[0] == -2
+    short = torch.tensor([1.0, 1.5], dtype=torch.bfloat16)
+    found = run_kernel("f", source.format("unsigned short"), 1, [out, short], {}, lang="C")
+    assert found[0] == 0x3FC0
+    assert found[1].astype("float32").tolist() == [1, 1.5]
+
+
 @pytest.mark.parametrize(
     ("source", "lang", "words"),
     [
