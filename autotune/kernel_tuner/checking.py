@@ -11,7 +11,7 @@ import numpy.typing as npt
 from autotune.driver import build
 from autotune.errors import AutotuneError, TunerError
 from autotune.kernel.source import SourceKernel
-from autotune.kernel_tuner.given import in_numbers, is_elsewhere, on_host
+from autotune.kernel_tuner.given import in_numbers, is_elsewhere, like, on_host
 from autotune.runtime.module import Module
 from autotune.target import Target
 from autotune.utils.check import shown
@@ -31,9 +31,12 @@ def called(module: Module, values: Sequence[Any]) -> list[Array]:
 
     Arrays in the memory of a device are not copied: the kernel writes to them.
     """
-    given = [each if is_elsewhere(each) else _copied(on_host(each)) for each in values]
+    given = [each if is_elsewhere(each) else _copied(in_numbers(each)) for each in values]
     module(*given)
-    return [each if is_elsewhere(each) else np.asarray(each) for each in given]
+    return [
+        each if is_elsewhere(each) else like(np.asarray(each), value)
+        for each, value in zip(given, values, strict=True)
+    ]
 
 
 def _copied(value: Any) -> Any:
@@ -48,7 +51,7 @@ class Checker:
             not looked at.
         atol: most that elements may differ, beside a hundred-thousandth of their size.
         verify: ``verify(answer, results, atol=...)`` says whether results are right.
-        count: how many arguments there are.
+        arguments: those that were given, in whose form ``verify`` gets results.
         compares: whether the answer is compared without ``verify``.
 
     Raises:
@@ -60,7 +63,7 @@ class Checker:
         answer: object,
         atol: float,
         verify: Verify | None,
-        count: int,
+        arguments: Sequence[object],
         compares: bool = True,
     ) -> None:
         if verify is not None and not callable(verify):
@@ -70,13 +73,16 @@ class Checker:
                 "answer: expected a list with an array or None for each argument, got "
                 f"{shown(answer)}"
             )
-        if answer is not None and verify is None and len(answer) != count:
+        if answer is not None and verify is None and len(answer) != len(arguments):
             raise TunerError(
-                f"answer: expected one item for each of {count} arguments, got {len(answer)}"
+                f"answer: expected one item for each of {len(arguments)} arguments, got "
+                f"{len(answer)}"
             )
         self.answer: list[Any] | None = (
             None if answer is None else [in_numbers(each) for each in answer]
         )
+        self._said = None if answer is None else [on_host(each) for each in answer]
+        self._arguments = arguments
         self._atol = atol
         self._verify = verify
         self._compares = compares
@@ -93,7 +99,9 @@ class Checker:
         except AutotuneError as error:
             return str(error)
         if self._verify is not None:
-            right = self._verify(self.answer, results, atol=self._atol)
+            pairs = zip(results, self._arguments, strict=False)
+            written = [like(each, given) for each, given in pairs]
+            right = self._verify(self._said, written, atol=self._atol)
             return (
                 ""
                 if right is None or bool(np.all(np.asarray(right)))

@@ -5,6 +5,7 @@ import pytest
 
 from autotune.errors import AutotuneError
 from autotune.kernel_tuner import run_kernel, tune_kernel
+from autotune.kernel_tuner.kernelbuilder import PythonKernel
 from autotune.target import Target
 
 DOUBLE = """
@@ -108,6 +109,25 @@ __global__ void conjugate(float2 *out, const float2 *x, int n) {
     np.testing.assert_array_equal(found[0], x.conj())
     assert found[0].dtype == x.dtype
     assert len(results) == 2, env["failed"]
+
+
+def test_complex_numbers_stay_so_for_verify_and_in_a_python_kernel():
+    source = "void conjugate(float *out, const float *x, int n) { out[0] = x[0]; out[1] = -x[1]; }"
+    x = np.array([[1 + 2j]], "complex64")
+    arguments = [np.zeros_like(x), x, np.int32(1)]
+    options = {"lang": "C", "answer": [x.conj(), None, None], "quiet": True}
+
+    def verify(answer, results, atol):
+        assert answer[1] is None
+        assert results[1].dtype == x.dtype
+        return results[0].shape == (1, 1) and results[0] == answer[0]
+
+    results, env = tune_kernel(
+        "conjugate", source, 1, arguments, {"t": [1]}, verify=verify, **options
+    )
+    assert len(results) == 1, env["failed"]
+    kernel = PythonKernel("conjugate", source, 1, arguments, {"t": 1}, lang="C")
+    np.testing.assert_array_equal(kernel(*arguments)[0], x.conj())
 
 
 @pytest.mark.parametrize("absolute", [True, False])
