@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from autotune.errors import TunerError
 from autotune.interchange import read_kernel_tuner
-from autotune.kernel_tuner.cache import Cache, cache_path
+from autotune.kernel_tuner.cache import Cache
+from autotune.kernel_tuner.cache import cache_path as path_of
 from autotune.kernel_tuner.checking import Checker, Verify, outputs_of
 from autotune.kernel_tuner.choice import Choice
 from autotune.kernel_tuner.defines import checked_defines
@@ -120,7 +121,7 @@ def tune_kernel(
     file = None
     if cache is not None:
         size = () if problem_size is None else rule.size(space.first)
-        file = Cache(cache_path(cache), kernel_name, size, space.values)
+        file = Cache(path_of(cache), kernel_name, size, space.values)
     if simulation_mode:
         results = simulated(space, choice, file)
         wanted = shown.wanted(observers, [name for each in results for name in each])
@@ -134,7 +135,7 @@ def tune_kernel(
     seen, own = observers_of(observers, target)
     wanted = shown.wanted(observers)
     looking = any(isinstance(each, OutputObserver) for each in own)
-    checker = Checker(answer, atol, verify, len(arguments), compares=not looking)
+    checker = Checker(answer, atol, verify, arguments, compares=not looking)
     how = Measured(device, iterations, seen, wanted)
     run = KernelRun(problem, space, target, how, own, checker)
     if file is not None:
@@ -196,20 +197,22 @@ def tune_cache(
     Args:
         cache_path: the file.
         restrictions: of its configurations.
-        options: other arguments of `tune_kernel`.
+        options: other arguments of `tune_kernel`; what the cache says already is not looked at.
 
     Raises:
         TunerError: it has no results, or not the values of its parameters.
     """
-    held = read_kernel_tuner(cache_path)
+    file = path_of(cache_path)
+    held = read_kernel_tuner(file)
     space = {name: list(values) for name, values in held.knobs.items()}
     if not space or not all(space.values()):
-        raise TunerError(f"tune_cache: {cache_path} does not hold the values of its parameters")
+        raise TunerError(f"tune_cache: {file} does not hold the values of its parameters")
     given: dict[str, Any] = {
         "kernel_name": held.name, "kernel_source": "", "problem_size": None, "arguments": [],
         "tune_params": space, "restrictions": restrictions, **options,
+        "cache": file, "simulation_mode": True,
     }  # fmt: skip
-    return tune_kernel(**given, cache=cache_path, simulation_mode=True)
+    return tune_kernel(**given)
 
 
 @takes_older_names

@@ -93,10 +93,13 @@ def simulated(space: Space, choice: Choice, cache: Cache | None) -> list[Result]
     Raises:
         TunerError: it has none of this space.
     """
-    known = [] if cache is None else [e for e in cache.read() if space.allows(e.choices)]
+    if cache is None:
+        raise TunerError("simulation_mode: results come from a cache: give cache=")
+    if not cache.path.exists():
+        raise TunerError(f"simulation_mode: cache {cache.path} has no results: there is no file")
+    known = [each for each in cache.read() if space.allows(each.choices)]
     if not known:
-        where = "no cache" if cache is None else f"cache {cache.path}"
-        raise TunerError(f"simulation_mode: {where} has no results of these parameters")
+        raise TunerError(f"simulation_mode: cache {cache.path} has no results of these parameters")
     order = np.random.default_rng(choice.seed).permutation(len(known))
     few = choice.trials(len(known))
     chosen = range(len(known)) if few == len(known) else sorted(order[:few])

@@ -115,3 +115,16 @@ def test_a_strategy_that_cannot_be_followed_says_why(strategy, options, words):
 def test_a_time_limit_of_nothing_is_refused():
     with pytest.raises(AutotuneError, match="time_limit must be positive seconds, got 0"):
         _ = Choice(None, {"time_limit": 0}, None).seconds
+
+
+def test_a_cache_is_named_without_its_ending_and_says_what_else_scripts_pass(cache):
+    given = {"cache": cache, "simulation_mode": True, "kernel_string": "", "quiet": True}
+    results, _ = tune_cache(cache.with_suffix(""), **given)
+    assert len(results) == 4
+
+
+def test_a_simulation_without_a_cache_says_so(cache):
+    with pytest.raises(AutotuneError, match="results come from a cache: give cache="):
+        simulate(None)
+    with pytest.raises(AutotuneError, match=r"other\.json has no results: there is no file"):
+        simulate(cache.with_name("other.json"))
