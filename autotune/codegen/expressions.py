@@ -96,7 +96,9 @@ def in_order_of_nan(node: Min | Max) -> tuple[Expr, Expr]:
 def extreme_of(node: Min | Max) -> str:
     """Return the function of a dialect in which one instruction may lose the NaN of a side."""
     name = "min" if isinstance(node, Min) else "max"
-    is_one_known = isinstance(node.a, FloatImm) or isinstance(node.b, FloatImm)
+    is_one_known = any(
+        isinstance(x, FloatImm) and not math.isnan(x.value) for x in (node.a, node.b)
+    )
     return name if is_one_known or not is_float(node.dtype) else f"{name}_or_nan"
 
 

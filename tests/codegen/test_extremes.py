@@ -54,6 +54,22 @@ def test_a_nan_on_either_side_is_kept_on_a_cpu(name, expected, dtype, vectors):
     np.testing.assert_array_equal(out, expected(x, y))
 
 
+@pytest.mark.parametrize("vectors", [False, True])
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_constant_that_is_a_nan_is_kept_on_a_cpu(name, is_first, vectors):
+    x = te.placeholder((32,), name="x")
+    nan = te.const(np.nan, "float32")
+    largest = getattr(te, name)
+    z = te.compute((32,), lambda i: largest(nan, x[i]) if is_first else largest(x[i], nan))
+    s = te.create_schedule([z.op])
+    if vectors:
+        s[z].vectorize(z.op.axis[0])
+    out = np.zeros(32, "float32")
+    build(s, [x, z], target="llvm")(np.arange(32, dtype="float32"), out)
+    assert np.isnan(out).all()
+
+
 @pytest.mark.parametrize("place", [0, 5, 11])
 def test_the_largest_element_is_a_nan_wherever_it_is_on_a_cpu(place):
     x = te.placeholder((3, 12), name="x")
