@@ -26,7 +26,7 @@ def on_host(value: Any) -> Any:
 def in_numbers(value: Any) -> Any:
     """Return an array of complex numbers as one of their two parts, and anything else as it is."""
     value = on_host(value)
-    if isinstance(value, np.ndarray) and value.dtype.kind == "c":
+    if isinstance(value, np.ndarray) and np.iscomplexobj(value):
         return np.ascontiguousarray(value).view(value.real.dtype)
     return value
 
@@ -34,7 +34,7 @@ def in_numbers(value: Any) -> Any:
 def like(found: Any, given: Any) -> Any:
     """Return what a kernel wrote as an array of complex numbers, if such a one was given."""
     given = on_host(given)
-    if isinstance(given, np.ndarray) and given.dtype.kind == "c":
+    if isinstance(given, np.ndarray) and np.iscomplexobj(given):
         return found.view(given.dtype).reshape(given.shape)
     return found
 
