@@ -91,7 +91,7 @@ def _timing(options: RunOptions, inp: MeasureInput) -> TimingPolicy:
     """Return how a candidate is timed: an emulated one, whose time means nothing, by one run."""
     if inp.target is None or not inp.target.emulate:
         return options.timing
-    return replace(options.timing, number=1, repeat=1, min_repeat_ms=0.0)
+    return replace(options.timing, number=1, repeat=1, min_repeat_ms=0.0, max_repeats=1)
 
 
 def run_trial(

@@ -228,7 +228,8 @@ class _Taker:
         most = self._policy.max_repeats
         if clocks is not None and not clocks.throttled:
             most = min(most, self._most_preempted)
-        if not is_disturbed(clocks) or len(self._seconds) > most:
+        taken = len(self._seconds)
+        if not is_disturbed(clocks) or taken > most or taken >= self._policy.max_repeats:
             self.trusted += 1
 
     def timing(self) -> Timing:
