@@ -132,7 +132,7 @@ def test_part_of_the_weights_stays_where_the_cache_does_not_hold_all(family, sma
         pytest.param(matvec_across, Gemm(1, 4262, 18887), id="rows that share sectors"),
         pytest.param(matvec_across, Gemm(1, 50256, 1024), id="large by columns"),
         pytest.param(
-            matvec_cuda, Gemm(16, 200000, 131, "bfloat16", transpose_b=True),
+            matvec_cuda, Gemm(16, 700000, 35, "bfloat16", transpose_b=True),
             id="less than a sector at a time",
         ),
         pytest.param(matvec_cuda, by_weights(28672, 8192, "bfloat16"), id="large by rows"),
