@@ -183,7 +183,10 @@ def test_a_thousand_idle_connections_cost_little_and_keep_nobody_out(server):
     assert descriptors(process) < 400
     assert resident_bytes(process) - before < 100 * MIB
     reader.send({"workload": 0})
-    assert reader.view()["total"] == 3000
+    view = reader.view()
+    while view["total"] < 3000:  # a busy machine has read a part of the log by now
+        view = reader.view(view["revision"] + 1)
+    assert view["total"] == 3000
     for one in [reader, *crowd]:
         one.close()
 

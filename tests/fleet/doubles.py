@@ -129,7 +129,7 @@ def stand_in(kind):
     kind, *company = kind.split(" ", 2)
     LocalDeviceProcess.lies, LocalDeviceProcess.seconds = (
         kind == "liar",
-        0.05 if kind == "slow" else 0.004,
+        0.15 if kind == "slow" else 0.004,
     )
     if kind == "meets":
         LocalDeviceProcess.company = Company(*company)

@@ -237,7 +237,7 @@ def test_two_clients_share_a_device_by_weight(troop, scheduler):
         time.sleep(0.02)
     for _ in range(6):  # a machine that stalls both clients leaves the device without a choice
         before = dict(done)
-        while sum(done.values()) - sum(before.values()) < 60 and time.monotonic() < deadline:
+        while sum(done.values()) - sum(before.values()) < 40 and time.monotonic() < deadline:
             time.sleep(0.02)
         got = {weight: done[weight] - before[weight] for weight in done}
         if 1.8 < got[3.0] / max(1, got[1.0]) < 4.5:
