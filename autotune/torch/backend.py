@@ -20,6 +20,7 @@ from autotune.importers import (
     writes_of,
     written_inputs,
 )
+from autotune.torch.admission import Admission
 from autotune.torch.apart import Apart
 from autotune.torch.compiling import Compiling, compile_lock, device_of
 from autotune.torch.divided import DividedNetwork, told
@@ -43,8 +44,9 @@ def backend(
 ) -> Callable[..., Any]:
     """Return what runs a graph of dynamo: ``torch.compile(model, backend="autotune")``.
 
-    A network is compiled at the first call with each set of shapes. Parameters become constants;
-    when they are written the network is compiled anew, from kernels that are compiled already.
+    A network is compiled at the first call with each set of shapes, or where there are many at a
+    later one (`admission`). Parameters become constants; when they are written the network is
+    compiled anew, from kernels that are compiled already.
     Inputs and buffers that the graph writes are written. Operators that cannot be imported run by
     torch, between networks of the others; so does a whole graph that needs gradients. A warning
     says so once.
@@ -100,6 +102,7 @@ class Specialised:
         self._numbers = _numbers(graph_module)
         self._lock = threading.Lock()
         self._known: list[_Network] = []
+        self._admission = Admission()
         # Keys of what torch runs.
         self._refused: list[_Key] = []
         self._told: set[str] = set()
@@ -112,12 +115,16 @@ class Specialised:
                     return self._graph_module(*args)
                 results = network(args)
                 return self._renewed(network, args) if results is None else results
-        if not any(key.fits(args) for key in self._refused):
+        if not any(key.fits(args) for key in self._refused) and self._admits(args):
             made = self._compiled(args)
             results = None if made is None or made.is_shared(args) else made(args)
             if results is not None:
                 return results
         return self._graph_module(*args)
+
+    def _admits(self, args: Sequence[Any]) -> bool:
+        networks = sum(each.key.holds(args) for each in self._known)
+        return self._admission.admits(args, networks)
 
     def _renewed(self, network: _Network, args: Sequence[Any]) -> Any:
         """Return the results of a network whose parameters were written."""
@@ -229,10 +236,14 @@ class _Key:
     def fits(self, args: Sequence[Any]) -> bool:
         """Return whether arguments are those parameters, of those shapes, and those numbers."""
         return (
-            all(map(is_, self._pick(args), self._held))
+            self.holds(args)
             and self._now(args) == self._shapes
             and (not self.numbers or not self._values or self._has_numbers(args))
         )
+
+    def holds(self, args: Sequence[Any]) -> bool:
+        """Return whether the parameters among arguments are those."""
+        return all(map(is_, self._pick(args), self._held))
 
     def _has_numbers(self, args: Sequence[Any]) -> bool:
         return repr({i: args[i].item() for i in self.numbers}) == self._values
