@@ -11,6 +11,7 @@ from typing import Any
 from autotune.errors import GraphError
 from autotune.importers.pytorch import converters
 from autotune.importers.pytorch.call import Converter, converter_of
+from autotune.importers.pytorch.composites import few_composites_overridden
 from autotune.importers.pytorch.decompositions import decompositions
 from autotune.importers.pytorch.flex import flexible_attention
 from autotune.importers.pytorch.script import module_of_script
@@ -102,19 +103,20 @@ def _apart(pytorch: Any, model: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
 def _taken_apart(program: Any, own: Mapping[str, Converter] | None) -> Any:
     """Return a program with operators taken apart that no converter knows."""
     pytorch = torch("from_pytorch", GraphError)
-    table = pytorch.export.default_decompositions()
-    table.update(decompositions())
-    for known in [each for each in table if converter_of(each, own) is not None]:
-        del table[known]
-    try:
-        with pytorch.no_grad(), warnings.catch_warnings(), flexible_attention(program):
-            warnings.simplefilter("ignore")
-            made = program.run_decompositions(table)
-    except Exception as error:  # whatever torch raises
-        raise GraphError(
-            "from_pytorch: torch cannot take the program apart: "
-            f"{type(error).__name__}: {_reason(error)}"
-        ) from error
+    with few_composites_overridden():
+        table = pytorch.export.default_decompositions()
+        table.update(decompositions())
+        for known in [each for each in table if converter_of(each, own) is not None]:
+            del table[known]
+        try:
+            with pytorch.no_grad(), warnings.catch_warnings(), flexible_attention(program):
+                warnings.simplefilter("ignore")
+                made = program.run_decompositions(table)
+        except Exception as error:  # whatever torch raises
+            raise GraphError(
+                "from_pytorch: torch cannot take the program apart: "
+                f"{type(error).__name__}: {_reason(error)}"
+            ) from error
     _drop_tokens(pytorch, made)
     return made
 
