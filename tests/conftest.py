@@ -8,13 +8,14 @@ import signal
 import sys
 import threading
 import time
-import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.sampling import sampled
 
 # What is drawn says nothing of how fast this machine is now: others use it too.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -41,11 +42,6 @@ def pytest_addoption(parser):
     )
 
 
-# Of the cases of a test that has many, as its marker says, one in so many runs by default, and the
-# first: by their names, so that those that run stay the same, and share no parameter.
-_CASES = 6
-
-
 def pytest_collection_modifyitems(config, items):
     """Leave out most cases of tests whose cases take long together, but where tests are named.
 
@@ -55,16 +51,15 @@ def pytest_collection_modifyitems(config, items):
     named = config.getoption("keyword") or config.getoption("lf", default=False)
     if named or config.getoption("--all-cases") or any("::" in each for each in config.args):
         return
-    begun, kept, left_out = set(), [], []
+    many = defaultdict(list)
     for item in items:
-        test = item.nodeid.partition("[")[0]
-        many = item.get_closest_marker("many_cases") and test in begun
-        begun.add(test)
-        left = many and zlib.crc32(item.nodeid.encode()) % _CASES
-        (left_out if left else kept).append(item)
+        if item.get_closest_marker("many_cases"):
+            many[item.nodeid.partition("[")[0]].append(item)
+    left_out = {each for cases in many.values() for each in cases}
+    left_out.difference_update(each for cases in many.values() for each in sampled(cases))
     if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = kept
+        config.hook.pytest_deselected(items=[each for each in items if each in left_out])
+        items[:] = [each for each in items if each not in left_out]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -21,6 +21,13 @@ def test_many(i):
 def test_two(i):
     pass
 
+@pytest.mark.many_cases
+@pytest.mark.parametrize("i", range(5))
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
+@pytest.mark.parametrize(("a", "b"), [(0, "x"), (1, "x"), (2, "y"), (3, "y"), (4, "z"), (5, "z")])
+def test_several(i, dtype, a, b):
+    pass
+
 @pytest.mark.parametrize("i", range(20))
 def test_all(i):
     pass
@@ -43,17 +50,28 @@ def run(tmp_path):
         ).stdout
         lines = [each for each in said.splitlines() if "%]" in each]
         names = [line.split("::")[1].split()[0].rstrip("]").split("[") for line in lines]
-        return {test: sorted(int(i) for t, i in names if t == test) for test, _ in names}
+        cases = [(test, int(i) if i.isdecimal() else i) for test, i in names]
+        return {test: sorted(i for t, i in cases if t == test) for test, _ in cases}
 
     return ran
 
 
-def test_one_case_in_six_runs_and_always_the_first(run):
+def test_one_case_in_ten_runs_and_always_the_first_and_another(run):
     cases = run()
-    assert 4 <= len(cases["test_many"]) <= 20
+    assert len(cases["test_many"]) == 6
     assert cases["test_many"][0] == 0
-    assert cases["test_two"][0] == 0
+    assert cases["test_two"] == [0, 1]
     assert cases["test_all"] == list(range(20))
+
+
+def test_every_value_that_many_cases_share_is_in_one_that_runs(run):
+    cases = [case.split("-") for case in run()["test_several"]]
+    assert len(cases) == 6
+    a, b, dtype, i = map(set, zip(*cases, strict=True))
+    assert a == set("012345")
+    assert b == set("xyz")
+    assert dtype == {"float16", "int8"}
+    assert i == set("01234")
 
 
 def test_cases_that_are_named_run(run):
