@@ -40,6 +40,7 @@ def test_every_operator_of_networks_runs_on_the_cpu(case):
 
 
 # One of each kind of stage; the emulator's compiler takes seconds a kernel.
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     "name", ["nn.relu-", "nn.conv2d-1x4x7x6-5x4x3x3", "nn.softmax-3x5", "argmax", "concatenate"]
 )
@@ -282,6 +283,7 @@ def squared_differences(shape, axes):
     return [a, b, topi.sum(apart, axis=axes)]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("shape", "axes", "grids"),
     [

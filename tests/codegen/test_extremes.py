@@ -30,6 +30,7 @@ def choice(name, dtype):
     return s, [x, y, z]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize(("name", "expected"), [("max", np.maximum), ("min", np.minimum)])
 def test_a_nan_on_either_side_is_kept(target, name, expected, dtype):

@@ -32,6 +32,7 @@ def padded_sums(rows, columns, depth):
     return schedule, [a, b, sums]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("rows", [2, 3, 7, 30])
 @pytest.mark.parametrize("columns", [2, 5, 8])
 @pytest.mark.parametrize("depth", [1, 2, 8])

@@ -50,6 +50,7 @@ def values(dtype, seed):
     return (np.random.default_rng(seed).standard_normal(SHAPE) * 9).astype(dtype)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("case", sorted(CASES))
 @pytest.mark.parametrize(
     ("dtype", "extent"),

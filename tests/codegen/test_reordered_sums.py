@@ -29,6 +29,7 @@ def swapped(x, i, j, columns):
     return x[i, j // 2 + j % 2 * (columns // 2)] * x[i, j // 2 + j % 2 * (columns // 2)]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("value", [downwards, swapped])
 @pytest.mark.parametrize("columns", [2, 4, 6, 8])
 @pytest.mark.parametrize("unroll", [False, True])

@@ -63,6 +63,7 @@ def test_elements_are_read_at_indices():
     np.testing.assert_array_equal(hot, [[-1, 2, -1], [-1, -1, -1], [-1, -1, -1], [2, -1, -1]])
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("reduction", ["update", "add", "mul", "min", "max"])
 def test_elements_are_written_at_indices(reduction):
     rng = np.random.default_rng(0)  # of its own: sums that nearly cancel depend on their order
@@ -136,6 +137,7 @@ def test_the_numbers_of_a_vector_are_written_into_the_kernel():
         topi.const_vector(np.ones((2, 2)))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("method", ["nearest_neighbor", "bilinear", "bicubic"])
 @pytest.mark.parametrize("size", [(7, 12), (3, 5), (5, 4)])
 @pytest.mark.parametrize("mode", ["half_pixel", "align_corners"])

@@ -148,6 +148,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", CASES)
 def test_an_operator_computes_what_numpy_does(name):
     operator, arrays, expected = CASES[name]

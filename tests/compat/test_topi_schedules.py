@@ -24,6 +24,7 @@ def check_dense(schedule, tensors, target):
     np.testing.assert_allclose(out, np.maximum(data @ weight.T, 0), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("module", "target"),
     [

@@ -195,6 +195,7 @@ def test_nine_of_ten_configurations_that_are_drawn_can_be_launched(name):
     assert sum(each is None for each in refused) >= 0.9 * len(refused)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", NAMES)
 def test_configurations_compute_what_their_reference_does(name):
     """On a CPU, and in the emulator with blocks that it runs quickly."""
@@ -224,6 +225,7 @@ ACTIVATED = [
 ]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", ACTIVATED)
 def test_gelu_by_tanh_is_as_near_to_its_reference_as_rounding_lets_it(name):
     """It and GELU itself are 5e-4 apart."""
@@ -249,6 +251,7 @@ AS_EXPRESSIONS = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", AS_EXPRESSIONS)
 def test_an_activation_may_be_an_expression_and_relu_keeps_nan(name):
     given, expression = AS_EXPRESSIONS[name]

@@ -147,6 +147,7 @@ def test_batches_that_all_fail_do_not_stop_the_search(make, task_of):
     assert len(set(order)) == 120
 
 
+@pytest.mark.many_cases
 @every_tuner
 def test_the_same_seed_gives_the_same_sequence(make, task_of):
     task = task_of(WIDE)
@@ -177,6 +178,7 @@ def test_what_was_measured_elsewhere_is_not_proposed(make, task_of):
     assert sorted(order) == list(range(1, 120, 2))
 
 
+@pytest.mark.many_cases
 @every_tuner
 def test_a_tuner_can_be_reset(make, task_of):
     task = task_of(WIDE)

@@ -84,6 +84,7 @@ def library(request, tmp_path_factory):
     return compile_emulated(kernels, path, **request.param)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", ENDLESS)
 def test_a_kernel_that_never_ends_is_ended_and_its_lines_are_named(library, name):
     body, message = ENDLESS[name]

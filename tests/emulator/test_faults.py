@@ -188,6 +188,7 @@ def test_a_lane_that_its_own_mask_does_not_name_is_reported():
         run("  b[t] = __shfl_sync(1u, a[t], 0);")
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("body", "message"),
     [

@@ -71,6 +71,7 @@ def loaded(tmp_path_factory):
     return {name: EmulatedKernel(path, kernel) for name, kernel in kernels.items()}
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("order", [0, 1, 2])
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_hand_written_kernel_computes_what_numpy_does(loaded, name, order):

@@ -45,6 +45,7 @@ Y = np.linspace(-2.0, 2.0, 64, dtype=F32)
 I = np.arange(-32, 32, dtype=np.int32)  # noqa: E741
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("expression", "expected"),
     [

@@ -89,6 +89,7 @@ def test_a_kernel_that_is_right_is_not_reported(library, name, order):
     np.testing.assert_allclose(b[: len(expected)], expected, rtol=1e-5)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("name", "order"), REPORTED)
 def test_a_kernel_without_one_of_its_synchronisations_is_reported_with_its_lines(
     library, name, order

@@ -101,6 +101,7 @@ def run(request, tmp_path_factory):
     return run_one
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", RACES)
 def test_a_race_has_the_lines_of_the_kernel(run, name):
     np.testing.assert_array_equal(run(f"{name}-ordered"), np.arange(64)[::-1])

@@ -50,6 +50,7 @@ def test_sums_of_several_products_are_complete_once_the_last_is_waited_for():
     assert (arrays[1] == 32).all()
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("order", [0, 1])
 @pytest.mark.parametrize(
     ("part", "instead", "message"),

@@ -183,6 +183,7 @@ def test_a_pass_keeps_results_and_their_types(name, graph):
         np.testing.assert_allclose(got, want, rtol=1e-7, atol=1e-7)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", SETTLED)
 @QUICK
 @given(graph=graphs())

@@ -43,6 +43,7 @@ def drawn(rng, value):
     return apply(ops.Tanh(), value)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("seed", range(150))
 def test_random_moves_compute_the_same_after_both_passes(seed):
     rng = np.random.default_rng(seed)

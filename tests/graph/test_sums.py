@@ -47,6 +47,7 @@ def test_what_adds_rounds_its_result_only(case, dtype):
     assert error <= HALVES[dtype] * 1.01
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("case", SUMS, ids=case_name)
 def test_ones_are_counted_beyond_where_their_own_type_stops(case, dtype):

@@ -33,6 +33,7 @@ def variables():
     return {name: Var(name) for name in EXTENTS}
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("seed", range(8))
 def test_a_copy_is_what_substitution_gives(variables, seed):
     rng = np.random.default_rng(seed)

@@ -12,6 +12,7 @@ from tests.lowering.tensor_core_products import product
 TERMS = 32
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("along", [False, True], ids=["along steps", "along columns"])
 @pytest.mark.parametrize("sizes", [(8, 32), (40, 48), (64, 24)], ids=str)
 def test_tiles_beyond_the_result_read_no_memory_beyond_operands(sizes, along):

@@ -217,6 +217,7 @@ def windows(layout):
     }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("template", ["depthwise_conv2d.cuda", "pool2d.cuda", "reduce.cuda"])
 def test_windows_of_both_layouts_run_by_templates_on_the_emulated_gpu(template, layout):

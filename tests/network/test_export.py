@@ -84,6 +84,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_a_plan_that_was_damaged_is_refused(kind, exported, tmp_path):
     path = with_head(exported, tmp_path / "net.so", DAMAGE[kind])

@@ -271,6 +271,7 @@ FIRST_LINES = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("said", FIRST_LINES)
 def test_the_first_line_of_a_refusal_has_the_compilers_first_error(tmp_path, monkeypatch, said):
     monkeypatch.setenv("CC", fake_compiler(tmp_path, f"print({said!r}); sys.exit(1)"))

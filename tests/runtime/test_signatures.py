@@ -94,6 +94,7 @@ def test_a_function_that_the_compiler_could_not_read_is_not_said_to_be_missing()
         driver.build(kernel, target="c")
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("where", ["c nvcc", "cuda -emulate nvcc"])
 @pytest.mark.parametrize("parameter", ["int alpha", "float *alpha", "struct S alpha"])
 def test_compilers_tell_numbers_apart(where, parameter):
@@ -123,6 +124,7 @@ def test_a_mismatch_that_can_be_read_names_the_parameter_before_compiling(where)
 PLAIN = "__global__ void f(const float *x, float *y) { y[0] = x[0]; }"
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("where", EVERYWHERE[1:])
 @pytest.mark.parametrize("source", [PLAIN, f"template <class T> {PLAIN}"])
 def test_a_missing_extern_c_is_told_in_the_first_line(where, source):
@@ -157,6 +159,7 @@ SCALE = [arg("x", (8,)), Y, N, ALPHA]
 NAMES = ["ns::scale<float, 4>", "ns::scale<float,FOUR>", "ns::scale < float, 2 + 2 >"]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("where", CUDA)
 @pytest.mark.parametrize("name", NAMES)
 def test_an_instance_of_a_template_is_compiled_and_found(where, name):
@@ -208,6 +211,7 @@ def test_an_instance_with_another_signature_is_refused(where):
         built(where, TEMPLATES, SCALE, "ns::scale<double, 4>")
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("where", EVERYWHERE[1:])
 @pytest.mark.parametrize("name", ["absent<4>", "ns::scale<float>", "ns::scale<nothing, 4>"])
 def test_an_instance_that_is_not_there_is_told_with_its_name(where, name):

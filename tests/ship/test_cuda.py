@@ -62,6 +62,7 @@ def called(project, **environment):
     return done.stdout.splitlines()
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("arch", "loaded"),
     [

@@ -57,6 +57,7 @@ def target_of(name):
     return "cuda -arch=sm_90" if name.endswith("cuda") else "llvm"
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("name", "args"), SHIPPED)
 def test_filters_of_shipped_templates_are_called_a_few_hundred_times_at_most(
     name, args, monkeypatch

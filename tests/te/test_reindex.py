@@ -52,6 +52,7 @@ def test_axes_of_a_group_become_one_dimension_the_last_of_them_the_fastest():
     assert len(s[b].leaf_iter_vars) == 4
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("groups", [[[0, 1], [2, 3]], [[3], [2, 0], [1]], [[2, 3, 1, 0]]], ids=str)
 @pytest.mark.parametrize("inlined", [True, False])
 def test_a_view_changes_nothing_of_what_is_computed(groups, inlined, tmp_path):

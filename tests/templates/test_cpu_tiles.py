@@ -106,6 +106,7 @@ def test_a_choice_of_before_sums_were_split_still_replays():
     assert (old.source, old.defines, old.calls) == (now.source, now.defines, now.calls)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("pack", range(7))
 def test_rows_that_whole_tiles_leave_over_have_a_tile_of_their_own(pack):
     choice = FEW | {"rows": 5, "pack": pack}
@@ -363,6 +364,7 @@ def test_few_filters_have_no_more_panels_than_a_first_cache_holds():
     assert panels == {24: 1, 256: 16}
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("steps", [3, 4, 15, 16])
 def test_untuned_products_of_few_steps_take_them_at_once(steps):
     shape = Gemm(100, 90, steps)

@@ -42,6 +42,7 @@ ODD = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("vec", [2, 4, 8])
 @pytest.mark.parametrize("name", ODD)
 def test_vectors_reach_across_rows_and_the_last_one_may_be_partial(name, vec):
@@ -79,6 +80,7 @@ ON_CPU = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", ON_CPU)
 def test_expressions_match_their_reference_on_a_cpu(name):
     task = create("elementwise.cpu", ON_CPU[name], "c")

@@ -120,6 +120,7 @@ def test_a_transposed_convolution_is_a_convolution_of_spread_data_on_a_cpu():
 DENSE = ["dense_nopack.x86", "dense_pack.x86", "dense_small_batch.gpu", "dense_large_batch.gpu"]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", DENSE)
 def test_dense_layers_are_right_whether_weights_are_laid_out_anew_or_not(name):
     a, w = numbers(4, 16), numbers(8, 16)

@@ -32,6 +32,7 @@ PRODUCTS = [("float16", None, "float16"), ("float16", "float32", "float32"),
             ("int8", "int32", "int32"), ("int8", None, "int32")]  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("dtype", "asked", "made"), PRODUCTS)
 @pytest.mark.parametrize("kind", ["tensorcore", "int8"])
 def test_a_dense_layer_has_the_dtype_that_is_asked_for(kind, dtype, asked, made):
@@ -49,6 +50,7 @@ def test_products_of_batches_have_the_dtype_that_is_asked_for(dtype, asked, made
     np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("kind", "target"), [("cuda", EMULATED), ("x86", "llvm")])
 @pytest.mark.parametrize("layouts", [("NCHW",), ("NCHW", "NCHW")])
 def test_images_of_bytes_need_no_blocks_of_channels(kind, target, layouts):

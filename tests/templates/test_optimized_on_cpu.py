@@ -107,6 +107,7 @@ def test_optimized_convolutions_of_several_taps_apply_a_function(way):
     run(shape, conv2d_cpu, {**TILE, "lanes": 8, "channels": 4, **TAPS[way]})
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("way", TAPS)
 def test_optimized_convolutions_of_several_taps_give_the_right_sums(way):
     """With padding, and but for those in place with groups and distances too."""

@@ -61,6 +61,7 @@ WORKLOADS = [
 ]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("name", "args"), WORKLOADS)
 def test_errors_of_a_template_are_bounded_by_following_its_reference(name, args):
     task = create(name, args, TARGETS[name.rpartition(".")[2]])

@@ -148,6 +148,7 @@ def test_a_product_in_several_straight_parts_matches_its_reference(transposed, s
     check(source, arrays)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("orders", [(0,), (1, 2)])
 @pytest.mark.parametrize(
     ("rows", "cols", "step", "stages", "transposed", "turned"),
@@ -182,6 +183,7 @@ def test_what_is_written_out_in_a_row_divides_and_is_bounded(limit):
         assert count == least or count * size <= limit
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("args", "dtype"),
     [

@@ -52,6 +52,7 @@ def check(name, arrays):
     np.testing.assert_allclose(arrays[-1], SMALL[name][1](*arrays[:-1]), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", SMALL)
 def test_c_code_of_drawn_configurations_is_right(name, tmp_path):
     for number, kernel in enumerate(drawn(f"te/{name}.cpu", "llvm", 5)):
@@ -76,6 +77,7 @@ def test_c_code_of_drawn_configurations_is_right(name, tmp_path):
         check(name, arrays)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", SMALL)
 def test_emulated_cuda_code_of_drawn_configurations_is_right(name):
     for kernel in drawn(f"te/{name}.cuda", "cuda -emulate", 4):
@@ -84,6 +86,7 @@ def test_emulated_cuda_code_of_drawn_configurations_is_right(name):
         check(name, arrays)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", SMALL)
 def test_untuned_templates_are_right_and_tiled(name):
     for kind, target in (("cpu", "llvm"), ("cuda", "cuda -emulate")):

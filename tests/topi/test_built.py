@@ -61,6 +61,7 @@ OPERATORS = {
 }  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", OPERATORS)
 def test_built_operator_matches_numpy(name):
     operator, reference, *shapes = OPERATORS[name]
@@ -75,6 +76,7 @@ def test_built_operator_matches_numpy(name):
     np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("target", ["llvm", "cuda -emulate"])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("name", ["argmax", "argmin"])

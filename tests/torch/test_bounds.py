@@ -34,6 +34,7 @@ def fast():
     return autotune.torch.compile(All().eval(), (torch.randn(7, 5), *right))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", READS)
 def test_an_index_out_of_range_is_an_error(name, fast):
     x, (function, least) = torch.randn(7, 5), READS[name]

@@ -28,6 +28,7 @@ def fast():
     return autotune.torch.compile(All().eval(), (torch.randn(5, 7), torch.randn(5, 3), *places))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_are_written_as_by_torch(name, fast):
     x, y, place = torch.randn(5, 7), torch.randn(5, 3), list(ROWS).index(name)

@@ -179,6 +179,7 @@ def test_parts_never_wait_for_themselves():
     checked(Around(), torch.randn(4, 16), parts=3)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("seed", range(4))
 def test_programs_drawn_at_random_are_right(seed):
     rng = random.Random(seed)

@@ -41,6 +41,7 @@ def made(score, mask, q, k, v, **more):
         return torch.compile(attend, backend=autotune.torch.backend)(q, k, v), want
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("score", "mask"),
     [("nothing", "causal"), ("nothing", "nothing is seen"), ("slopes", "documents"),

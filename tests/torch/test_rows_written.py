@@ -125,6 +125,7 @@ def test_what_is_written_is_all_that_is_stored(function, dtype, networks):  # no
     assert all(each.stores_updates for each in writing)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     "function", [old_numbers_afterwards, of_itself, scaled_afterwards, of_one_and_another]
 )

@@ -56,6 +56,7 @@ def same_after_writes(got, want):
     torch.testing.assert_close(list(got), list(want))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_what_is_written_to_a_view_is_seen_in_the_others(function):
     fast = by_dynamo(function)

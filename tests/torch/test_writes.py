@@ -84,6 +84,7 @@ def statistics(x, y, at):
 WRITING = (swapped, viewed, rows_written, elements_written, statistics)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("function", WRITING, ids=lambda each: each.__name__)
 def test_inputs_are_written_as_torch_does(function, caplog):
     with caplog.at_level(logging.WARNING, "autotune"):
@@ -91,6 +92,7 @@ def test_inputs_are_written_as_torch_does(function, caplog):
     assert not messages(caplog)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("function", WRITING, ids=lambda each: each.__name__)
 def test_inputs_of_any_strides_are_written(function):
     wide = torch.randn(9, 10)

@@ -141,6 +141,7 @@ def test_a_stop_says_why(stop, state, reason):
     assert bool(stop.reason(state)) == bool(reason)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     "fields",
     [

@@ -129,6 +129,7 @@ def option():
     return measure_option(Compiling(), Counting())
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("reproducible", [False, True])
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_every_trial_of_every_strategy_can_run(name, reproducible, tmp_path):

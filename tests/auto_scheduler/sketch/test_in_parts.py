@@ -88,6 +88,7 @@ def in_parts(tensors, kind=None):
 LOWEST = np.finfo("float32").min
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     "tensors",
     [
@@ -146,6 +147,7 @@ def test_a_block_computes_the_parts_that_a_mask_leaves_to_one_of_its_rows():
     assert counts == [4, 4, 4, 4]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("kind", [OnlineCostModel, OnlineWarpgroupCostModel])
 @pytest.mark.parametrize("buffers", [2, 4])
 def test_scores_and_powers_stay_in_registers(kind, buffers):
@@ -217,6 +219,7 @@ def test_estimates_of_attention_in_parts_say_what_lowering_finds():
             assert np.prod(call.launch.block) == 32 * shape.warps[i]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("tensors", "count"),
     [

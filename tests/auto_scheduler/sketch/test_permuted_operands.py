@@ -197,6 +197,7 @@ def test_places_are_columns_where_those_of_a_thread_are_neighbours(conv, sizes):
     assert {each.extents[:2] for each in found} == {sizes}
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("size", "sizes"),
     [

@@ -46,6 +46,7 @@ def splits(model):
     return sum(isinstance(step, RfactorStep) for step in model.program.state.transform_steps)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_parts_add_up_to_the_whole(name, tmp_path):
     tensors, most = WORKLOADS[name]

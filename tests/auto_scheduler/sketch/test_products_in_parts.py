@@ -30,6 +30,7 @@ def wanted(name, inputs):
     return Conv(n=1, c=128, h=rows[0], w=rows[1], f=64, filters=filters).wanted(inputs)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_parts_of_products_add_up_to_what_numpy_computes(name, tmp_path):
     rng, jobs = np.random.default_rng(0), []

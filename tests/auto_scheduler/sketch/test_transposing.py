@@ -43,6 +43,7 @@ def _rows(state):
     return next(loop.extent for loop in state.stages[2].iters if "threadIdx.y" in str(loop))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("shape", "order"),
     [

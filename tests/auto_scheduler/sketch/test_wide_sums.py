@@ -71,6 +71,7 @@ def relu_if(follows, out):
     return topi.nn.relu(out) if follows else out
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("follows", [False, True], ids=["alone", "with ReLU"])
 @pytest.mark.parametrize("layer", [grouped, in_phases])
 def test_groups_and_phases_are_summed_in_float32(layer, follows, tmp_path):

@@ -122,6 +122,7 @@ def test_honest_rounding_passes(kind, terms):
         assert not any(refused.values()), refused
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("terms", [16, 256, 4096])
 @pytest.mark.parametrize("kind", WIDE, ids="-".join)
 def test_every_mistake_is_found(kind, terms):
@@ -142,6 +143,7 @@ def test_sums_in_16_bits_hide_a_single_term_at_most(dtype, terms):
         assert set(passed) <= {"the last term dropped"}
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("kind", [k for k in KINDS if k[1] != "bfloat16"], ids="-".join)
 @pytest.mark.parametrize("terms", [16, 4096])
 def test_honest_sums_of_one_sign_pass(kind, terms):

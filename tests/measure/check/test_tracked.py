@@ -35,6 +35,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("least", [-1.0, 0.0])
 @pytest.mark.parametrize("terms", [16, 256, 4096])
 @pytest.mark.parametrize("kind", KINDS, ids="-".join)

@@ -124,6 +124,7 @@ def forges(answer):
     )
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     "answer", [DONE, {"result": DONE}, {"event": "done"}, "garbage", None], ids=str
 )

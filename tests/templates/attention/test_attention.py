@@ -53,6 +53,7 @@ def test_kernels_match_their_reference_in_the_emulator(name):
     check_emulated("attention.cuda", CASES[name], rtol=3e-2, fits=split(False))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     "args",
     [
@@ -69,6 +70,7 @@ def test_keys_divided_among_blocks_are_joined(args):
     check_emulated("attention.cuda", args, rtol=3e-2, fits=split(True))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("splits", [False, True])
 @pytest.mark.parametrize("lowest", [-1e9, -1e30, np.finfo(np.float32).min, -np.inf])
 def test_rows_of_which_a_mask_hides_all_keys_are_numbers(lowest, splits):

@@ -165,6 +165,7 @@ def test_both_defaults_are_choices_of_the_space(size):
         assert attention_space.MANY_QUERIES.violation(shape, choice, HOPPER) is None
 
 
+@pytest.mark.many_cases
 @needs_nvcc
 @pytest.mark.parametrize(
     ("size", "knobs"),

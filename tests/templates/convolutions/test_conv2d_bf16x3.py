@@ -205,6 +205,7 @@ def test_every_shape_has_choices_that_fit_a_block_and_its_default_is_one(shape):
         assert launch_violation(kernel, HOPPER.limits) is None
 
 
+@pytest.mark.many_cases
 @needs_nvcc
 @pytest.mark.parametrize("shape", [RESNET[0], RESNET[1], RESNET[4], RESNET[7]], ids=str)
 def test_products_are_not_serialized_and_sums_stay_in_registers(shape, tmp_path):

@@ -44,6 +44,7 @@ def chosen(task, knobs):
     return next(c for c in every if all(c[name].val == value for name, value in knobs.items()))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", CASES)
 def test_layers_end_in_bytes_of_exact_sums(name):
     template, args, knobs = CASES[name]

@@ -71,6 +71,7 @@ def test_results_of_floats_on_copies_are_those_of_the_convolution(name, knobs, t
     assert np.linalg.norm(got - wanted) < 2e-3 * np.linalg.norm(wanted)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("split", [1, 2])
 @pytest.mark.parametrize(
     "shape",

@@ -67,6 +67,7 @@ def test_windows_are_right_also_where_floats_have_no_pieces(name, strange, tmp_p
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", LAYERS)
 def test_results_have_the_epilogue_of_their_channel(name, tmp_path):
     shape, change = LAYERS[name]

@@ -47,6 +47,7 @@ def valid(shape):
     return [dict(zip(options, row, strict=True)) for row in rows]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", LAYERS)
 def test_results_are_right(name):
     shape = LAYERS[name]

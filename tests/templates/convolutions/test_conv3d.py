@@ -111,6 +111,7 @@ def test_defaults_fit_the_device(template, args):
     assert task.target.limits == Target("cuda -arch=sm_90").limits
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("name", SPREAD)
 def test_phases_are_right_as_groups_and_as_channels(name, apart):

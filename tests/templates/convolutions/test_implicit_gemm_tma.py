@@ -124,6 +124,7 @@ def test_results_are_those_of_the_convolution(name, tmp_path, monkeypatch):
     np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=2e-2)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("shape", "change"),
     [

@@ -77,6 +77,7 @@ def test_maxima_and_averages_of_8_bit_integers_are_exact(layout):
         check_emulated("pool2d.cuda", every, 3, EXTREMES, rtol=0, atol=0)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("vec", [1, 2, 4, 8, 16])
 def test_8_bit_integers_are_loaded_in_vectors_of_up_to_16(vec):
     window = Window((3, 3), (1, 1), (1, 1, 1, 1))

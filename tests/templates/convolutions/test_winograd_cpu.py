@@ -49,6 +49,7 @@ def error_of(shape, choice):
     return np.max(np.abs(arrays[-1] - wanted)) / np.sqrt(np.mean(wanted**2))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("shape", "changes"),
     [

@@ -77,6 +77,7 @@ ATTENTION = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", ATTENTION)
 def test_attention_is_called_by_name(name, dtype, tmp_path):
@@ -108,6 +109,7 @@ def test_what_no_template_takes_is_computed_by_rule(name, target, tmp_path):
     np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("axis", [0, 1, -2])
 @pytest.mark.parametrize("op", [ops.Softmax, ops.LogSoftmax])
 def test_softmax_along_any_axis_is_called_by_name(op, axis, tmp_path):
@@ -135,6 +137,7 @@ def test_whole_numbers_are_reduced_by_name(name, dtype, axes, tmp_path):
     np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("name", "dtype", "axes"),
     [
@@ -165,6 +168,7 @@ def test_axes_that_are_no_neighbours_are_reduced_by_rule_on_a_cpu(tmp_path):
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int32", "int64"])
 @pytest.mark.parametrize("along", [0, 1, -1])
 def test_sums_along_any_axis_are_called_by_name(along, dtype, tmp_path):
@@ -179,6 +183,7 @@ def test_whole_numbers_are_reduced_by_rule_on_a_cpu(tmp_path):
     np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", ROWS)
 def test_a_cpu_computes_them_by_templates_of_the_same_names(name, tmp_path):
     op, shapes = ROWS[name]

@@ -224,6 +224,7 @@ def adds_products_of_bytes(monkeypatch):
     monkeypatch.setattr("autotune.templates.layers.quantised.has_dots", lambda target: True)
 
 
+@pytest.mark.many_cases
 @pytest.mark.usefixtures("adds_products_of_bytes")
 @pytest.mark.parametrize("template", CASES)
 def test_a_template_is_offered_where_it_is_worth_trying_and_nowhere_else(template):

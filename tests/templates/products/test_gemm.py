@@ -83,6 +83,7 @@ def test_tf32_is_only_used_where_it_is_asked_for():
     assert {a.dtype for a in kernel.args} == {"float32"}
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("args", "entries"),
     [

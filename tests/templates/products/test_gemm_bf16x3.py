@@ -114,6 +114,7 @@ def test_operands_are_packed_as_they_stand_in_shared_memory(name, tmp_path):
     assert not flags.any()
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("number", "flagged"),
     [
@@ -167,6 +168,7 @@ def test_every_shape_has_choices_that_fit_a_block_and_its_default_is_one(shape):
         assert launch_violation(kernel, HOPPER.limits) is None
 
 
+@pytest.mark.many_cases
 @needs_nvcc
 @pytest.mark.parametrize(
     "change",

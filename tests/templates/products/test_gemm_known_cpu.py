@@ -21,6 +21,7 @@ EXTENTS = [(1, 1, 1), (3, 17, 70), (13, 64, 33), (40, 100, 130), (37, 5, 200)]
 TILES = [(6, 4, 16, 64), (5, 2, 8, 64), (14, 1, 4, 128), (4, 3, 8, 96)]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("rows", "vectors", "lanes", "depth"), TILES)
 def test_blocks_of_weights_give_the_right_sums(rows, vectors, lanes, depth):
     """All extents with both blocks, of which one goes by panels."""

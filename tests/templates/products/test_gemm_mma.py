@@ -82,6 +82,7 @@ FINISHED = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("shape", "other"), FINISHED.values(), ids=FINISHED)
 def test_results_of_16_bit_floats_are_right_up_to_the_edges_however_they_are_written(shape, other):
     source = gemm_mma.kernel(shape, FOUR_BESIDE | other)

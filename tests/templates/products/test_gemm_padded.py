@@ -97,6 +97,7 @@ BOXES = {
 }  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("shape", "changes", "copied"),
     [

@@ -103,6 +103,7 @@ def test_many_rows_are_refused_in_words():
         gemm_skinny.kernel(shape, {"wgmma": gemm_skinny.VALUE, **CHOICE, "frags_n": 8})
 
 
+@pytest.mark.many_cases
 @needs_nvcc
 @pytest.mark.parametrize(("m", "split"), [(16, 1), (16, 8), (64, 4), (64, 64)])
 def test_products_are_not_serialized_and_nothing_is_spilled(m, split, tmp_path):

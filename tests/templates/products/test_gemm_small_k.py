@@ -46,6 +46,7 @@ PRODUCTS = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_short_sums_match_their_reference_in_the_emulator(name):
     shape, cols, tile_m = PRODUCTS[name]
@@ -94,6 +95,7 @@ def test_short_sums_of_16_bit_floats_run_by_the_fastest_family(args, entries):
     assert [one.entry for one in task.instantiate(task.default()).calls] == entries
 
 
+@pytest.mark.many_cases
 @needs_nvcc
 @pytest.mark.parametrize(
     ("shape", "cols"),

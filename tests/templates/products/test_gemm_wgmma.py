@@ -201,6 +201,7 @@ def test_products_read_their_operands_where_copies_put_them(name, tmp_path):
     np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=2e-2)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "silu"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_activations_of_16_bit_floats_are_within_a_step_or_a_millionth(
@@ -227,6 +228,7 @@ def test_the_untuned_choice_is_valid(shape):
     assert launch_violation(kernel, HOPPER.limits) is None
 
 
+@pytest.mark.many_cases
 @needs_nvcc
 @pytest.mark.parametrize(
     ("number", "split"),

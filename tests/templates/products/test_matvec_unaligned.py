@@ -37,6 +37,7 @@ CASES = [
 ]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("shape", "sizes"), CASES)
 @pytest.mark.parametrize("stays", [0, 1])
 def test_rows_of_any_length_are_multiplied_as_the_reference_does(

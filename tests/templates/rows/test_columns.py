@@ -26,6 +26,7 @@ SHAPES = [
 ]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_choices_match_float64_in_the_emulator(shape):
     options = columns_cuda.candidates(shape)

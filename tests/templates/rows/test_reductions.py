@@ -34,6 +34,7 @@ def reduced(shape, data):
     return getattr(np, shape.operation)(flat, axis=-1)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("split", [1, 4])
 @pytest.mark.parametrize("args", APART, ids=str)
 def test_axes_that_are_no_neighbours_are_reduced(args, split):
@@ -116,6 +117,7 @@ FUNCTIONS = [
 ]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("args", "wanted"), FUNCTIONS, ids=[str(each) for each, _ in FUNCTIONS])
 def test_functions_of_elements_and_results_are_part_of_the_kernel(args, wanted):
     shape = Reduction.of(*args)
@@ -157,6 +159,7 @@ RAGGED = [
 ]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("split", [1, 3])
 @pytest.mark.parametrize(("shape", "choice"), RAGGED, ids=str)
 def test_vectors_need_not_divide_rows(shape, choice, split):

@@ -154,6 +154,7 @@ def test_states_of_a_split_that_32_bits_do_not_index_are_refused():
     assert refused == [None, None, "states beyond 32-bit indices"]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("keep", [0, 1])
 @pytest.mark.parametrize(
     ("rows", "threads", "side_by_side", "vec"),

@@ -49,6 +49,7 @@ def normal(args, seed=0):
     return [rng.standard_normal(each.shape).astype(np.float32) for each in args[:-1]]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize("shape", NORMS, ids=str)
 def test_norms_match_numpy_in_float64(shape, lanes):
@@ -133,6 +134,7 @@ def test_a_nan_or_an_infinity_reaches_the_sums_after_it_only():
             np.testing.assert_array_equal(out, np.cumsum(data, axis=1))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("columns", [1, 7, 16, 333])
 @pytest.mark.parametrize("lanes", LANES)
 def test_prefix_sums_match_numpy(columns, lanes):

@@ -64,6 +64,7 @@ def test_rows_of_other_types_are_summed_exactly(dtype):
         check(family, shape, choice, (shape.rows, shape.columns))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("vec", [2, 4, 8])
 @pytest.mark.parametrize(("rows", "columns"), [(5, 301), (3, 9), (7, 517)])
 def test_vectors_need_not_divide_rows(rows, columns, vec):

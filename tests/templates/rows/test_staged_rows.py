@@ -111,6 +111,7 @@ WHOLE = [
 ]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("family", [reduce_cuda, reduce_staged])
 @pytest.mark.parametrize("shape", WHOLE, ids=str)
 def test_whole_numbers_are_reduced_exactly(family, shape):
