@@ -78,7 +78,7 @@ format: $(STAMP)  ## format the code
 	$(BIN)/ruff format .
 
 golden: $(STAMP)  ## write the golden files anew; read the diff before committing
-	$(BIN)/python -m pytest tests/golden --update-golden
+	$(BIN)/python -m pytest tests/golden --update-golden --all-cases
 
 fuzz: $(STAMP)  ## 6,000 random schedules, 4,000 programs, 2,300 states, 1,600 calls, 260 networks, C and emulated CUDA, against numpy and torch
 	$(BIN)/python -m pytest tests/fuzz --schedules 2000 --cases 2000 --products 300 --calls 400 --networks 40

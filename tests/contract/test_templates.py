@@ -188,6 +188,7 @@ def nbytes(argument):
     return math.prod(argument.shape) * kind.itemsize
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", NAMES)
 def test_nine_of_ten_configurations_that_are_drawn_can_be_launched(name):
     target = Target(TARGETS[name.rpartition(".")[2]])

@@ -42,6 +42,7 @@ def expected(args, arrays):
     return [evaluate(tensor, known) for tensor in args if tensor not in known]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", NAMES)
 def test_a_kept_text_computes_what_numpy_computes(name, emulated):
     loaded = emulated(name)

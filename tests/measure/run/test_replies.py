@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune.measure.build import job as build_job
@@ -75,6 +75,7 @@ def test_an_answer_of_a_compiler_crosses_the_border_unchanged(answer):
 
 
 @pytest.mark.parametrize("read", [replies.reply_of, build_job.reply_of])
+@settings(max_examples=30)
 @given(data=garbage)
 def test_garbage_is_no_answer(read, data):
     with pytest.raises(ValueError, match="no reply of a process"):
