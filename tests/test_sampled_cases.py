@@ -1,5 +1,6 @@
 """Of tests that are marked as having many cases some run, unless they are named."""
 
+import functools
 import os
 import subprocess
 import sys
@@ -34,14 +35,16 @@ def test_all(i):
 """
 
 
-@pytest.fixture
-def run(tmp_path):
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("sampled")
     (tmp_path / "conftest.py").write_text(HOOKS)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = many_cases")
     (tmp_path / "test_it.py").write_text(TESTS)
     root = str(Path(__file__).parents[1])
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "COV_"))}
 
+    @functools.cache
     def ran(*args):
         """Returns the cases of each test that ran, by the name of the test."""
         command = [sys.executable, "-m", "pytest", "-v", "--tb=no", "--color=no", *args]
