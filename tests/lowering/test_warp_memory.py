@@ -6,8 +6,9 @@ from interpreter import run
 
 from autotune import build, te
 from autotune.codegen import kernel_of_schedule
+from autotune.errors import InstantiationError
 from autotune.lowering.lower import lower_schedule
-from autotune.target import Target
+from autotune.target import Limits, Target
 
 GPU = Target("cuda -arch=sm_90")
 ROWS, COLUMNS, OWN = 16, 64, 2
@@ -25,11 +26,11 @@ def in_lanes(s, stage, tensor, threads, own=OWN):
     return rows
 
 
-def scheduled(read=lambda i, j: (i, j), own=OWN, scope="warp"):
+def scheduled(read=lambda i, j: (i, j), own=OWN, scope="warp", shape=(ROWS, COLUMNS)):
     """``C = B[read] * 2`` of one block, where ``B = A + 1`` is in memory of a warp."""
-    a = te.placeholder((ROWS, COLUMNS), name="A")
-    b = te.compute((ROWS, COLUMNS), lambda i, j: a[i, j] + 1, name="B")
-    c = te.compute((ROWS, COLUMNS), lambda i, j: b[read(i, j)] * 2, name="C")
+    a = te.placeholder(shape, name="A")
+    b = te.compute(shape, lambda i, j: a[i, j] + 1, name="B")
+    c = te.compute(shape, lambda i, j: b[read(i, j)] * 2, name="C")
     s = te.create_schedule(c.op)
     threads = te.thread_axis("threadIdx.x"), te.thread_axis("threadIdx.y")
     rows = in_lanes(s, s[c], c, threads)
@@ -50,6 +51,13 @@ def computed(schedule, args, shape=(ROWS, COLUMNS)):
     found = np.zeros(shape, "float32")
     build(schedule, args, "cuda -emulate")(given, found)
     return given, found
+
+
+def test_registers_do_not_count_as_shared_memory():
+    shape, most = (512, 128), Limits(shared_bytes_optin=232448)
+    lower_schedule(*scheduled(shape=shape), limits=most)
+    with pytest.raises(InstantiationError, match="bytes of shared memory per block is 262144"):
+        lower_schedule(*scheduled(own=4, shape=shape), limits=most)
 
 
 def test_what_a_thread_reads_of_its_own_is_in_registers():

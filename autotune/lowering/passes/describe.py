@@ -38,7 +38,7 @@ def describe_kernel(body: Stmt, draft: Draft) -> LoweredKernel:
             block.get("threadIdx.z", 1),
         ),
         body=body,
-        shared=tuple(b for b in allocated if b.scope == "shared"),
+        shared=tuple(b for b in allocated if b.scope == "shared" and b not in draft.of_warps),
         local=tuple(b for b in allocated if b.scope == "local"),
         vthreads=draft.vthreads,
     )

@@ -31,7 +31,8 @@ class Draft:
         vthreads: how many virtual threads there were.
         limits: of the device; None where they are not checked.
         private: global buffers of which each thread reads only what it wrote itself.
-        of_warps: shared buffers that were asked for as memory of a warp.
+        of_warps: shared buffers that were asked for as memory of a warp, until it is known which
+            of them are registers.
         slots: which slot an index of a pipelined buffer is in; the pass that makes pipelines
             tells the one that places barriers.
         kernel: launch, parameters and memory, as the pass `describe` has found them.

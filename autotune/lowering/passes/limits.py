@@ -2,6 +2,7 @@
 
 Threads and shared memory are known once loops are made, long before they are unrolled; `lower`
 checks them then, so that a candidate of a tuning run that cannot work costs as little as it can.
+Memory of warps counts only in a later check, when it is known what of it is no register.
 """
 
 from __future__ import annotations

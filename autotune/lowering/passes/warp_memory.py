@@ -35,6 +35,7 @@ def place_in_registers(stmt: Stmt, draft: Draft) -> Stmt:
         share = _Share.of(buffer, indices, threads)
         if share is not None and buffer not in scan.partly:
             owned[buffer] = share
+    draft.of_warps = frozenset()
     shared = scan.indices.keys() - owned.keys()
     if shared:
         stmt = _Once(draft.simplifier, shared, threads).rewrite(stmt)
