@@ -16,7 +16,7 @@ each with a maximum of its own, if what was found before is scaled when the maxi
     C'[p, i, c] = sum over t of W'[p, i, t] * V[p, t, c]
     m, s, o [i, c] = (M', S', C') over p, of which two are combined as (m = max(m1, m2),
         s1 * exp(m1 - m) + s2 * exp(m2 - m), o1 * exp(m1 - m) + o2 * exp(m2 - m))
-    C[i, c] = o[i, c] / s[i, c]
+    C[i, c] = o[i, c] * (1 / s[i, c])
 
 For the product W' is rounded to the type of W, so that results differ by roundings only. Where all
 x of a part are minus infinity its powers are zero; of a row, NaN as before. A part that a mask
@@ -338,7 +338,8 @@ class _SplitRows:
             value = sums[-1](*place)
             for i, each in reversed(list(enumerate(sums[:-1]))):
                 value = select(which == i, each(*place), value)
-            return value / total(*place)
+            # One reciprocal is for all columns of a row.
+            return value * (1.0 / total(*place))
 
         return _computed([axis.extent for axis in self.found.op.axis], quotient, self.name)
 

@@ -197,7 +197,7 @@ GOLDEN = [
         f"C.part[part, i0, i1], axis=[part])[{n}]"
         for n in range(3)
     ),
-    "C(i0, i1) = C.joined.v2[i0, i1] / C.joined.v1[i0, i1]",
+    "C(i0, i1) = C.joined.v2[i0, i1] * (1.0f / C.joined.v1[i0, i1])",
 ]
 
 

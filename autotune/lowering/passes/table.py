@@ -16,6 +16,7 @@ from autotune.lowering.passes.barriers import insert_barriers
 from autotune.lowering.passes.carried import carry_sums
 from autotune.lowering.passes.describe import describe
 from autotune.lowering.passes.draft import Draft
+from autotune.lowering.passes.early_copies import copy_early
 from autotune.lowering.passes.grid import number_blocks
 from autotune.lowering.passes.interiors import ask_once
 from autotune.lowering.passes.limits import check_limits
@@ -67,6 +68,7 @@ PASSES = (
     # Without allocations inside, more loops can be taken apart...
     Pass("partition", partition_loops),
     Pass("pipeline", pipeline_loops),
+    Pass("early_copies", copy_early),
     Pass("taken_over", take_over_storage),
     Pass("limits", check_limits),
     Pass("barriers", insert_barriers),

@@ -18,8 +18,8 @@ from autotune.ir.expr import (
     Call,
     Cast,
     CompareOp,
+    Conditional,
     Expr,
-    IfThenElse,
     Load,
     LogicalOp,
     Ramp,
@@ -259,9 +259,9 @@ class _Lanes:
                 vectors = self._all(*args)
                 kind = with_lanes(dtype, self.lanes)
                 return None if vectors is None else Call(name, vectors, kind)
-            case IfThenElse(cond, then, other) if self._is_uniform(cond):
+            case Conditional(cond, then, other) if self._is_uniform(cond):
                 vectors = self._all(then, other)
-                return None if vectors is None else IfThenElse(cond, *vectors)
+                return None if vectors is None else type(expr)(cond, *vectors)
             case _:
                 return None
 

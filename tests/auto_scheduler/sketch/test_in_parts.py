@@ -10,7 +10,6 @@ from autotune.auto_scheduler.records.codec import RecordedState
 from autotune.auto_scheduler.search.analytical.online import OnlineCostModel
 from autotune.auto_scheduler.search.analytical.online_warpgroups import OnlineWarpgroupCostModel
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
-from autotune.auto_scheduler.sketch import online
 from autotune.auto_scheduler.states.loop_state import plain_state
 from autotune.auto_scheduler.transform_steps import OnlineStep
 from autotune.errors import ScheduleError
@@ -21,12 +20,6 @@ from tests.auto_scheduler.sketch.test_in_block import drawn
 from tests.auto_scheduler.tensor_core_programs import PARAMS
 
 HEADS, LENGTH, DEPTH = 2, 192, 32
-
-
-@pytest.fixture(autouse=True)
-def _small_cache(request, monkeypatch):
-    if "cache" not in request.node.name:
-        monkeypatch.setattr(online, "LEAST_BYTES", 0)
 
 
 def causal(i, j):
@@ -147,11 +140,15 @@ def test_a_block_computes_the_parts_that_a_mask_leaves_to_one_of_its_rows():
     assert counts == [4, 4, 4, 4]
 
 
+# Of 32 columns warpgroups read no whole rows of shared memory.
+DEPTHS = {OnlineCostModel: 32, OnlineWarpgroupCostModel: 64}
+
+
 @pytest.mark.many_cases
-@pytest.mark.parametrize("kind", [OnlineCostModel, OnlineWarpgroupCostModel])
+@pytest.mark.parametrize("kind", DEPTHS)
 @pytest.mark.parametrize("buffers", [2, 4])
 def test_scores_and_powers_stay_in_registers(kind, buffers):
-    task, (model, _) = in_parts(attention(2, 512, 64), kind)
+    task, (model, _) = in_parts(attention(2, 512, DEPTHS[kind]), kind)
     rows = drawn(model, 200)
     row = rows[rows[:, model.pipeline] == buffers][0]
     kernel = driver.kernel_of(task.realise(model.program.candidate(row)).what, task.target, "text")
@@ -165,9 +162,9 @@ def test_scores_and_powers_stay_in_registers(kind, buffers):
     assert of_parts.count("wgmma_wait<0>()") == of_parts.count("wgmma_wait<") == waits
 
 
-@pytest.mark.parametrize("kind", [OnlineCostModel, OnlineWarpgroupCostModel])
+@pytest.mark.parametrize("kind", DEPTHS)
 def test_sums_go_on_from_part_to_part(kind):
-    task, (model, _) = in_parts(attention(2, 512, 64), kind)
+    task, (model, _) = in_parts(attention(2, 512, DEPTHS[kind]), kind)
     state = model.program.candidate(drawn(model, 1)[0])
     text = driver.kernel_of(task.realise(state).what, task.target, "text").source
     before, _, of_parts = text.partition("for (int part")
@@ -177,6 +174,19 @@ def test_sums_go_on_from_part_to_part(kind):
     assert not re.search(zero, of_parts)
     assert re.search(r"\w+_part\[[^;]*\] \*= exp2_flushed", of_parts)
     assert re.search(r"(\w+_highest_warp\[\d\]) = max_float\(\1, ", of_parts)
+
+
+def test_queries_arrive_with_the_first_part_and_results_leave_in_wide_stores():
+    task, (model, _) = in_parts(attention(2, 512, 64))
+    rows = drawn(model, 200)
+    row = rows[rows[:, model.pipeline] == 2][0]
+    kernel = driver.kernel_of(task.realise(model.program.candidate(row)).what, task.target, "text")
+    before, _, of_parts = kernel.source.partition("for (int part")
+    assert "__pipeline_memcpy_async(q_shared" in before
+    assert not re.search(r"\(q_shared[^;]*\) =", kernel.source)
+    stores = re.findall(r"\n *(.*)\(?seen \+?.* =", of_parts)
+    assert stores
+    assert set(stores) == {"*(uint4*)("}
 
 
 def test_a_mask_is_asked_once_for_parts_that_it_leaves_whole():
@@ -200,9 +210,10 @@ def test_sums_and_what_reads_them_may_both_be_arguments():
     assert len(kernel.calls) == 3
 
 
-def test_estimates_of_attention_in_parts_say_what_lowering_finds():
-    task, models = in_parts(attention(2, 512, 64))
-    assert [model.extents[2] for model in models] == [64, 128, 64, 128]
+@pytest.mark.parametrize("depth", [32, 64, 128])
+def test_estimates_of_attention_in_parts_say_what_lowering_finds(depth):
+    task, models = in_parts(attention(2, 512, depth))
+    assert [model.extents[2] for model in models] == [64, 128]
     for model in models:
         assert isinstance(model, OnlineCostModel)
         rows = drawn(model, 4)
@@ -226,7 +237,8 @@ def test_estimates_of_attention_in_parts_say_what_lowering_finds():
         (masked(), 1),
         (masked(outputs=["scores"]), 0),
         (masked(outputs=["share"]), 0),
-        (masked(length=128), 0),
+        (masked(length=64), 1),
+        (masked(length=128), 2),
         (masked(length=200), 0),
         (masked(depth=24), 0),
         (masked(depth=256), 0),
@@ -237,7 +249,8 @@ def test_estimates_of_attention_in_parts_say_what_lowering_finds():
         "causal",
         "scores are an output",
         "shares are an output",
-        "short",
+        "one part",
+        "one or two parts",
         "parts do not divide rows",
         "not of tiles",
         "more results than registers",
@@ -249,9 +262,16 @@ def test_parts_are_of_what_nobody_else_needs(tensors, count):
     assert len(in_parts(tensors)[1]) == count
 
 
-@pytest.mark.parametrize(("heads", "count"), [(7, 0), (8, 4)])
-def test_scores_that_the_cache_holds_are_stored(heads, count):
-    assert len(in_parts(attention(heads, 1024, 64))[1]) == count
+@pytest.mark.parametrize(
+    ("length", "depth", "kinds"),
+    [
+        (64, 64, [OnlineWarpgroupCostModel]),
+        (1024, 64, [OnlineWarpgroupCostModel] * 2),
+        (1024, 32, [OnlineCostModel] * 2),
+    ],
+)
+def test_warps_multiply_where_warpgroups_may_not(length, depth, kinds):
+    assert [type(each) for each in in_parts(attention(7, length, depth))[1]] == kinds
 
 
 def test_records_hold_attention_in_parts():
