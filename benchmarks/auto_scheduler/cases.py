@@ -290,6 +290,7 @@ CASES: dict[str, Case] = {
     "attention2048": attention(16, 2048, 64),
     "attention4096": attention(8, 4096, 64),
     "attention2048_causal": attention(16, 2048, 64, causal=True),
+    "attention2048_wide": attention(16, 2048, 128),
     "conv64_half": half_convolution(64, 56, 64, 3),
     "conv128_half": half_convolution(128, 28, 128, 3, batch=16),
     "conv1x1_half": half_convolution(256, 56, 64, 1),

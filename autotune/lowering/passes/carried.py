@@ -22,17 +22,19 @@ of this part and of all before, the second factor is one, so sums go on from tho
       sums += powers * values
       most = highest
     total = sums
+
+Several columns of a thread have the same maximum and total of powers: these are there once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-from autotune.ir.expr import Add, Expr, FloatImm, Load, Max, Mul, Var
+from autotune.ir.expr import Add, Expr, FloatImm, IntImm, Load, Max, Mul, Var
 from autotune.ir.stmt import Allocate, Buffer, For, If, LetStmt, Seq, Stmt, Store, seq
 from autotune.ir.structure import variables, walk
-from autotune.ir.visitor import Rewriter, StmtRewriter
+from autotune.ir.visitor import Rewriter, StmtRewriter, Visitor, substitute
 from autotune.lowering.passes.draft import Draft
 from autotune.te.intrinsics import least
 from autotune.te.joined_parts import JOINS_PARTS
@@ -104,19 +106,31 @@ class _Joined:
             return None
         return cls(loops, names, totals, parts, factors, values[0], *others)
 
-    def around(self, body: Stmt) -> Stmt:
-        """Put the loops around a statement."""
+    def around(self, body: Stmt, without: Container[Var] = ()) -> Stmt:
+        """Put the loops around a statement, but those over some variables."""
         for loop in reversed(self.loops):
-            body = loop.with_body(body)
+            body = body if loop.var in without else loop.with_body(body)
         return body
+
+    def columns(self, sums: Buffer) -> dict[Var, Expr]:
+        """Return the first of columns that have the same maxima, and totals that are no sums.
+
+        They begin alike, and nothing but a column's own maximum tells it from others.
+        """
+        apart = _Outside(self.totals[0].buffer)
+        for each in (self.most, *self.factors, *self.parts):
+            if not isinstance(each, Load) or each.buffer is not sums:
+                apart.visit(each)
+        return {loop.var: IntImm(0) for loop in self.loops if loop.var not in apart.found}
 
     def scaled(self, sums: Buffer) -> Stmt:
         """Return the statement that scales sums before terms of a part are added."""
+        columns = self.columns(sums)
         pairs = zip(self.parts, self.factors, strict=True)
         return self.around(
             seq(
                 *[
-                    Store(sums, each.indices, Mul(each, factor))
+                    Store(sums, each.indices, Mul(each, substitute(factor, columns)))
                     for each, factor in pairs
                     if each.buffer is sums
                 ]
@@ -125,22 +139,28 @@ class _Joined:
 
     def rest(self, sums: Buffer) -> Stmt:
         """Return the statement that joins maxima, and parts that are not in such sums."""
-        stores = [Store(self.totals[0].buffer, self.totals[0].indices, self.names[0])]
+        columns = self.columns(sums)
+        stores = [_store(self.totals[0], columns, self.names[0])]
         lets = [(self.names[0], self.most)]
         joined = zip(self.names[1:], self.totals[1:], self.parts, self.factors, strict=True)
         for name, total, part, factor in joined:
             if part.buffer is not sums:
                 lets.append((name, Add(Mul(total, factor), part)))
-                stores.append(Store(total.buffer, total.indices, name))
+                stores.append(_store(total, columns, name))
         body = seq(*stores)
         for name, value in reversed(lets):
-            body = LetStmt(name, value, body)
-        return self.around(body)
+            body = LetStmt(name, substitute(value, columns), body)
+        return self.around(body, columns)
 
     def taken(self, sums: Buffer) -> Stmt:
         """Return the statement that takes the sums over after the loop."""
+        columns = self.columns(sums)
         pairs = zip(self.totals[1:], self.parts, strict=True)
-        stores = [Store(t.buffer, t.indices, part) for t, part in pairs if part.buffer is sums]
+        stores = [
+            _store(total, {}, part if part.buffer is sums else substitute(total, columns))
+            for total, part in pairs
+            if part.buffer is sums or columns
+        ]
         return self.around(seq(*stores))
 
 
@@ -213,6 +233,28 @@ def _read(value: Expr) -> set[Buffer]:
 
 def _is_zero(value: Expr) -> bool:
     return isinstance(value, FloatImm) and value.value == 0
+
+
+def _store(at: Load, places: dict[Var, Expr], value: Expr) -> Store:
+    """Return the store of a value where a load would read it."""
+    return Store(at.buffer, tuple([substitute(index, places) for index in at.indices]), value)
+
+
+class _Outside(Visitor):
+    """Collects the variables of what is no index of a buffer."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+        self.found: set[Var] = set()
+
+    def visit_Load(self, node: Load) -> None:
+        """Visit indices of other buffers."""
+        if node.buffer is not self.buffer:
+            self.generic(node)
+
+    def visit_Var(self, node: Var) -> None:
+        """Note a variable."""
+        self.found.add(node)
 
 
 def _only(stmt: Stmt, buffer: Buffer, value: Expr) -> Stmt:

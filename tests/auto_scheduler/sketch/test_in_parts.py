@@ -176,6 +176,16 @@ def test_sums_go_on_from_part_to_part(kind):
     assert re.search(r"(\w+_highest_warp\[\d\]) = max_float\(\1, ", of_parts)
 
 
+def test_columns_of_a_thread_share_the_maximum_and_the_total_of_their_row():
+    task, (model, _) = in_parts(attention(2, 512, 64))
+    rows = drawn(model, 200)
+    row = rows[(model.shape(rows).tile_rows == 64) & (rows[:, model.pipeline] == 2)][0]
+    kernel = driver.kernel_of(task.realise(model.program.candidate(row)).what, task.target, "text")
+    of_parts = kernel.source.partition("for (int part")[2].partition("\n  }")[0]
+    for state in ("v0", "v1"):
+        assert set(re.findall(rf"joined_{state}\[(.*?)\]", of_parts)) == {"0", "2"}
+
+
 def test_queries_arrive_with_the_first_part_and_results_leave_in_wide_stores():
     task, (model, _) = in_parts(attention(2, 512, 64))
     rows = drawn(model, 200)
