@@ -101,14 +101,54 @@ static void fill(const float* data, int c, int line) {
     }
 }
 
+#if OPERATION == 1
+// Whether windows of several rows of outputs have the maxima of rows of the planes in common, which are kept then.
+#define SHARES (REACH_Y >= SY)
+static _Thread_local float maxima[SHARES ? SY * HELD * VECTORS * LANES : 1] __attribute__((aligned(64)));
+
+// The largest of each window of row `r` of the planes of phase `i`, for the outputs from `at` on; adds to `found` where
+// elements are NaN.
+INLINED vec row_maxima(const int i, int r, int at, Found* found) {
+  vec largest, before;
+#pragma GCC unroll 16
+  for (int j = 0; j < KW; ++j) {
+    const int phase = i * SX + j * DX % SX;
+    const vec input = *(const vec*)(planes + phase * PLANE + r * PITCH + j * DX / SX + at);
+    largest = j ? larger_of(input, largest) : input;
+    if (j % 2) *found = find_nan(*found, before, input);
+    else if (j == KW - 1) *found = find_nan(*found, input, input);
+    before = input;
+  }
+  return largest;
+}
+
+static void fill_maxima(Found* found) {
+  for (int i = 0; i < SY; ++i)
+    for (int r = 0; r < HELD; ++r)
+      for (int at = 0; at < VECTORS * LANES; at += LANES)
+        *(vec*)(maxima + (i * HELD + r) * VECTORS * LANES + at) = row_maxima(i, r, at, found);
+}
+#endif
+
+// The input of tap `j` of row `i` of a window, for the outputs from `at` on, `r` rows below the first of a task; of a
+// maximum, that of all taps of the row.
+INLINED vec load_input(const int i, const int j, int r, int at, Found* found) {
+#if OPERATION == 1
+  if (!SHARES) return row_maxima(i * DY % SY, r, at, found);
+  return *(const vec*)(maxima + (i * DY % SY * HELD + r) * VECTORS * LANES + at);
+#else
+  return *(const vec*)(planes + (i * DY % SY * SX + j * DX % SX) * PLANE + r * PITCH + j * DX / SX + at);
+#endif
+}
+
 // Neighbouring output rows of a channel, from `y` of the task on; shared input is loaded once.
 INLINED void compute_rows(
     const int lines, float* restrict out, const float* restrict residual,
-    const float* restrict filter, int line, int y, float bias, float scale, float shift) {
+    const float* restrict filter, int line, int y, float bias, float scale, float shift, Found* found) {
   for (int at = 0; at < OW; at += LANES) {
     vec sum[TOGETHER];
 #pragma GCC unroll 8
-    for (int l = 0; l < lines; ++l) sum[l] = (vec){0} + (OPERATION == 1 ? IDENTITY : 0.0f);
+    for (int l = 0; l < lines; ++l) sum[l] = (vec){0} + IDENTITY;
 #pragma GCC unroll 16
     for (int r = 0; r < lines + REACH_Y / SY; ++r)
 #pragma GCC unroll 8
@@ -116,9 +156,8 @@ INLINED void compute_rows(
         const int l = r - i * DY / SY;
         if (l < 0 || l >= lines) continue;
 #pragma GCC unroll 8
-        for (int j = 0; j < KW; ++j) {
-          const int phase = i * DY % SY * SX + j * DX % SX;
-          const vec input = *(const vec*)(planes + phase * PLANE + (y + r) * PITCH + j * DX / SX + at);
+        for (int j = 0; j < (OPERATION == 1 ? 1 : KW); ++j) {
+          const vec input = load_input(i, j, y + r, at, found);
           if (OPERATION == 0) sum[l] += input * filter[i * KW + j];
           if (OPERATION == 1) sum[l] = larger_of(input, sum[l]);
           if (OPERATION == 2) sum[l] += input;
@@ -148,6 +187,10 @@ void windows(
     for (int line = 0; line < OH; line += LINES) {
       const int lines = SMALLER(LINES, OH - line);
       fill(data, c, line);
+      Found found = {0};
+#if OPERATION == 1
+      if (SHARES) fill_maxima(&found);
+#endif
       for (int m = 0; m < MULTIPLIER; ++m) {
         const int filter = c % CHANNELS * MULTIPLIER + m;
         const float* const taps = weight + (OPERATION ? 0 : filter * KH * KW);
@@ -159,10 +202,14 @@ void windows(
           for (int l = 0; m == 0 && l < some; ++l) prefetch_input(data, c, line + y + l + LINES);
           float* to = out + plane + (size_t)y * OW;
           const float* other = residual + RESIDUAL * (plane + (size_t)y * OW);
-          if (some > 1) compute_rows(TOGETHER, to, other, taps, line, y, first, factor, last);
-          else compute_rows(1, to, other, taps, line, y, first, factor, last);
+          if (some > 1) compute_rows(TOGETHER, to, other, taps, line, y, first, factor, last, &found);
+          else compute_rows(1, to, other, taps, line, y, first, factor, last, &found);
           y += some;
         }
+#if OPERATION == 1
+        const int top = LARGER(0, line * SY - PY);
+        if (is_any(found)) write_nans(data + ((size_t)c * IH + top) * IW, top, line, lines, out + plane);
+#endif
         follow_rows(out + plane, 1, 0, (long)lines * OW);
       }
     }

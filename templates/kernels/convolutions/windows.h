@@ -30,6 +30,38 @@ static inline vec larger_of(vec a, vec b) {
 #endif
 }
 
+// Collects where one of two vectors is NaN, which a maximum must be: the larger of one and of a number is the number.
+// `Found` has a bit or a lane for each. A comparison of the general text takes two instructions and more.
+#if defined(__AVX512VL__) && LANES == 16
+typedef unsigned short Found;
+static inline Found find_nan(Found found, vec a, vec b) {
+  Found here;
+  __asm__("vcmpunordps %2, %1, %0" : "=Yk"(here) : "v"(a), "v"(b));
+  return found | here;
+}
+static inline int is_any(Found found) { return found != 0; }
+#elif defined(__AVX__) && LANES <= 8
+typedef bits Found;
+static inline Found find_nan(Found found, vec a, vec b) {
+  bits here;
+  __asm__("vcmpunordps %2, %1, %0" : "=x"(here) : "x"(a), "x"(b));
+  return found | here;
+}
+static inline int is_any(Found found) {
+  int any;
+  __asm__("vptest %1, %1" : "=@ccnz"(any) : "x"(found));
+  return any;
+}
+#else
+typedef bits Found;
+static inline Found find_nan(Found found, vec a, vec b) { return found | (bits)(a != a) | (bits)(b != b); }
+static inline int is_any(Found found) {
+  int any = 0;
+  for (int x = 0; x < LANES; ++x) any |= found[x];
+  return any;
+}
+#endif
+
 // Number of elements of a window from `first` on that are inside an image of `extent`.
 static inline int inside(int first, int taps, int step, int extent) {
   int count = 0;
@@ -92,3 +124,17 @@ INLINED void store_outputs(
   if (count == LANES) *(vec*)(out + at) = sum;
   else store_last(out + at, sum);
 }
+
+#if OPERATION == 1
+// Writes NaN to those outputs of `lines` rows, from row `y` on, whose windows have one; `from` is row `top` of the image.
+static __attribute__((noinline)) void write_nans(const float* from, int top, int y, int lines, float* restrict out) {
+  for (int l = 0; l < lines; ++l, ++y, out += OW)
+    for (int i = y * SY - PY, end = i + REACH_Y; i <= end; i += DY) {
+      if (i < 0 || i >= IH) continue;
+      const float* row = from + (i - top) * IW;
+      for (int x = 0; x < OW; ++x)
+        for (int j = x * SX - PX, last = j + REACH_X; j <= last; j += DX)
+          if (j >= 0 && j < IW && row[j] != row[j]) out[x] = row[j];
+    }
+}
+#endif

@@ -28,22 +28,25 @@ typedef struct {
 #if SX == 2
 #if LANES == 16
 #define EVENS 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define ODDS 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
 #elif LANES == 8
 #define EVENS 0, 2, 4, 6, 8, 10, 12, 14
+#define ODDS 1, 3, 5, 7, 9, 11, 13, 15
 #else
 #define EVENS 0, 2, 4, 6
+#define ODDS 1, 3, 5, 7
 #endif
 #endif
 
 // The input of tap `j` of a filter row in an image row, for the outputs from `at` on.
 INLINED vec load_input(
     const int j, const float* line, const int at, const int is_left, const int is_right) {
-  const int first = at * SX + j * DX - PX;
-  vec input;
-#if SX == 1
-  input = *(const vec*)(line + first);
-#else
-  input = SHUFFLE(*(const vec*)(line + first), *(const vec*)(line + first + LANES), EVENS);
+  // Two taps of a maximum share what they load of every second element.
+  const int odd = OPERATION == 1 && j * DX % SX, first = at * SX + j * DX - PX - odd;
+  vec input = *(const vec*)(line + first);
+#if SX == 2
+  const vec high = *(const vec*)(line + first + LANES);
+  input = odd ? SHUFFLE(input, high, ODDS) : SHUFFLE(input, high, EVENS);
 #endif
   // Outputs beyond the line are not written.
   bits exists;
@@ -59,10 +62,29 @@ INLINED vec load_input(
   return (vec)(((bits)input & exists) | ((bits)identity & ~exists));
 }
 
-// Computes a vector of outputs of each of some neighbouring rows, the first of which is `y`.
+// Whether windows of the last outputs of a line reach beyond what the first taps of whole vectors of outputs load.
+#define HAS_TAIL (SMALLER(IW + PX, (OW - 1) * SX + REACH_X + 1) > VECTORS * LANES * SX)
+
+// The largest of each window of an image row; adds to `found` where elements of the row are NaN. The first taps of all
+// vectors load all elements but those that only the last windows reach.
+INLINED vec row_maxima(const float* line, const int at, const int is_left, const int is_right, Found* found) {
+  const float* first = line + at * SX - PX;
+  *found = find_nan(*found, *(const vec*)first, *(const vec*)(first + (SX - 1) * LANES));
+  vec largest = load_input(0, line, at, is_left, is_right);
+#pragma GCC unroll 16
+  for (int j = 1; j < KW; ++j) {
+    const vec input = load_input(j, line, at, is_left, is_right);
+    if (HAS_TAIL && j * DX >= SX && (is_right || REACH_X > LANES * SX)) *found = find_nan(*found, input, input);
+    largest = larger_of(input, largest);
+  }
+  return largest;
+}
+
+// Computes a vector of outputs of each of some neighbouring rows, the first of which is `y`. Windows of several rows have
+// the maxima of an image row in common.
 INLINED void compute_vectors(
     const int lines, const Plane* plane, int y, const int at, const int is_left, const int is_right,
-    const float* restrict residual, float* restrict out) {
+    const float* restrict residual, float* restrict out, Found* found) {
   vec sum[LINES];
 #pragma GCC unroll 16
   for (int l = 0; l < lines; ++l) sum[l] = (vec){0} + IDENTITY;
@@ -71,15 +93,17 @@ INLINED void compute_vectors(
     const int from = y * SY - PY + r;
     const float* line =
         from >= 0 && from < IH ? plane->lines + (from - plane->top) * IW : plane->identity;
+    vec largest;
+    if (OPERATION == 1) largest = row_maxima(line, at, is_left, is_right, found);
 #pragma GCC unroll 16
-    for (int j = 0; j < KW; ++j) {
-      const vec input = load_input(j, line, at, is_left, is_right);
+    for (int j = 0; j < (OPERATION == 1 ? 1 : KW); ++j) {
+      const vec input = OPERATION == 1 ? largest : load_input(j, line, at, is_left, is_right);
 #pragma GCC unroll 16
       for (int i = 0; i < KH; ++i) {
         const int l = (r - i * DY) / SY;
         if (r < i * DY || (r - i * DY) % SY || l >= lines) continue;
         if (OPERATION == 0) sum[l] += input * plane->taps[i * KW + j];
-        if (OPERATION == 1) sum[l] = larger_of(input, sum[l]);
+        if (OPERATION == 1) sum[l] = i ? larger_of(input, sum[l]) : input;
         if (OPERATION == 2) sum[l] += input;
       }
     }
@@ -93,13 +117,13 @@ INLINED void compute_vectors(
 // Computes neighbouring rows of outputs.
 INLINED void compute_rows(
     const int lines, const Plane* plane, int y, const float* restrict residual,
-    float* restrict out) {
+    float* restrict out, Found* found) {
   const int last = (VECTORS - 1) * LANES;
-  compute_vectors(lines, plane, y, 0, 1, VECTORS == 1, residual, out);
+  compute_vectors(lines, plane, y, 0, 1, VECTORS == 1, residual, out, found);
 #pragma GCC unroll 1
   for (int at = LANES; at < last; at += LANES)
-    compute_vectors(lines, plane, y, at, 0, 0, residual, out);
-  if (VECTORS > 1) compute_vectors(lines, plane, y, last, 0, 1, residual, out);
+    compute_vectors(lines, plane, y, at, 0, 0, residual, out, found);
+  if (VECTORS > 1) compute_vectors(lines, plane, y, last, 0, 1, residual, out, found);
 }
 
 // Filters and epilogue operands that the kernel does not have are never read.
@@ -113,10 +137,10 @@ void windows(
   for (int c = 0; c < BATCH * CHANNELS; ++c)
     for (int y = 0; y < OH; y += GROUP) {
       const int top = LARGER(0, y * SY - PY), end = SMALLER(IH, y * SY - PY + INPUT_ROWS);
-      const size_t begin = (size_t)c * PIXELS + top * IW, count = LARGER(0, end - top) * IW;
+      const size_t begin = (size_t)c * PIXELS + top * IW, pixels = LARGER(0, end - top) * IW;
       const float* lines = data + begin;
-      if (begin < BEFORE || begin + count + AFTER > TOTAL)
-        lines = memcpy(margins + BEFORE, lines, count * sizeof *lines);
+      if (begin < BEFORE || begin + pixels + AFTER > TOTAL)
+        lines = memcpy(margins + BEFORE, lines, pixels * sizeof *lines);
       for (int m = 0; m < MULTIPLIER; ++m) {
         const int filter = c % CHANNELS * MULTIPLIER + m;
         const Plane plane = {
@@ -124,9 +148,14 @@ void windows(
             BIAS ? bias[filter] : 0.0f, AFFINE ? scale[filter] : 1.0f, AFFINE ? shift[filter] : 0.0f};
         const size_t to = (((size_t)c * MULTIPLIER + m) * OH + y) * OW;
         const float* other = residual + RESIDUAL * to;
-        if (REMAINDER && y + GROUP > OH) compute_rows(REMAINDER, &plane, y, other, out + to);
-        else compute_rows(GROUP, &plane, y, other, out + to);
-        follow_rows(out + to, 1, 0, (long)SMALLER(GROUP, OH - y) * OW);
+        const int count = SMALLER(GROUP, OH - y);
+        Found found = {0};
+        if (REMAINDER && count < GROUP) compute_rows(REMAINDER, &plane, y, other, out + to, &found);
+        else compute_rows(GROUP, &plane, y, other, out + to, &found);
+#if OPERATION == 1
+        if (is_any(found)) write_nans(lines, top, y, count, out + to);
+#endif
+        follow_rows(out + to, 1, 0, (long)count * OW);
       }
     }
 }
