@@ -275,6 +275,12 @@ def _parts(extent: int, each: int, unit: int | None) -> list[tuple[int, int]]:
     return [(last, 1), *((some * unit, times) for some, times in others if times)]
 
 
+def least_units(extent: int, each: int, unit: int) -> int:
+    """Return how many units the smallest part of an extent has, of ``each`` elements at most."""
+    units = common.ceil_div(extent, unit)
+    return units // common.ceil_div(units, common.ceil_div(each, unit))
+
+
 def makespan(cores: int, sizes: Iterable[tuple[float, int]]) -> float:
     """Return when all tasks are done, if each free core takes the largest remaining one.
 

@@ -45,6 +45,7 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     block, _ = cpu_tiles.tasks(
         target, blocks, [1], (shape.m, shape.n), vectors * lanes,
         lambda high, wide: 16 / high + cpu_tiles.BORDER / (shape.k * wide), shape.batch,
+        (rows, vectors * lanes),
     )  # fmt: skip
     tile = {"rows": rows, "vectors": vectors, "lanes": lanes}
     return tile | {"block_m": block, "depth": max(near or options["depth"][:1])}
@@ -64,7 +65,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     parts = ("vectors.h", "shuffle.h", "tile.h", "transpose_vectors.h", "rank_one.h")
     return SourceKernel(
         "gemm",
-        common.text(*parts, "gemm_batched.c"),
+        common.text(*parts, "even_parts.h", "gemm_batched.c"),
         defines={**extents, **unused},
         args=s.arguments(),
         calls=[call("gemm", ["a", "b", "c"])],

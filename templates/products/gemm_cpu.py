@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from autotune import SourceKernel, call, workspace
 
-from .. import common
+from .. import common, cpu_tiles
 from .gemm_cpu_space import ADDED as ADDED
 from .gemm_cpu_space import BOTH as BOTH
 from .gemm_cpu_space import BY_TILES as BY_TILES
@@ -52,7 +52,7 @@ def _fetched(shape: Gemm, choice: Mapping[str, int]) -> int:
         return 0
     if 4 * shape.n * shape.k <= (_NEARBY_MANY if is_many else NEARBY):
         return 0
-    tiles = common.ceil_div(min(choice["block_m"], shape.m), choice["rows"])
+    tiles = cpu_tiles.least_units(shape.m, choice["block_m"], choice["rows"])
     return common.ceil_div(16, max(tiles - (choice["pack"] != PACKED), 1))
 
 
@@ -100,7 +100,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     parts_of_sums = [workspace("parts", (split - 1, shape.m, shape.n))] if split > 1 else []
     return SourceKernel(
         "gemm_nn",
-        common.text("vectors.h", "tile.h", *parts, "gemm_tasks.c"),
+        common.text("vectors.h", "tile.h", *parts, "even_parts.h", "gemm_tasks.c"),
         defines=common.defines(**extents, **nothing_follows, **knobs),
         args=shape.arguments(),
         calls=[call("gemm_nn", [*names, *(each.name for each in parts_of_sums)])],

@@ -106,7 +106,7 @@ def default_choice(shape: PackedGemm, target: Target) -> dict[str, int]:
     border = cpu_tiles.BORDER / shape.k
     block, together = cpu_tiles.tasks(
         target, fits, panels, (shape.m, shape.n), width,
-        lambda high, wide: 8 / high + (4 + border) / wide,
+        lambda high, wide: 8 / high + (4 + border) / wide, units=(rows, width),
     )  # fmt: skip
     tile = {"rows": rows, "vectors": vectors, "by_panels": int(by_panels)}
     return tile | {"block_m": block, "panels": together, "depth": depth}
@@ -115,7 +115,8 @@ def default_choice(shape: PackedGemm, target: Target) -> dict[str, int]:
 def kernel(shape: PackedGemm, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     s, epilogue = shape, shape.epilogue
-    tiles = common.ceil_div(min(choice["block_m"], s.m), choice["rows"])
+    # Of the smallest task.
+    tiles = cpu_tiles.least_units(s.m, choice["block_m"], choice["rows"])
     extents = common.defines(
         m=s.m, n=s.n, k=s.k, lda=s.k, ldc=s.n, rows_left=s.m % choice["rows"],
         bias=epilogue.bias, residual=epilogue.residual, relu=epilogue.activation == "relu",
@@ -126,7 +127,7 @@ def kernel(shape: PackedGemm, choice: Mapping[str, int]) -> SourceKernel:
     names = [name if name in here else "a" for name in ("bias", "residual")]
     return SourceKernel(
         "gemm_packed",
-        common.text("vectors.h", "tile.h", "panel.h", "gemm_packed.c"),
+        common.text("vectors.h", "tile.h", "panel.h", "even_parts.h", "gemm_packed.c"),
         defines=extents,
         args=s.arguments(),
         calls=[call("gemm_packed", ["a", "w", *names, "c"])],

@@ -1,6 +1,6 @@
 // BATCH products C[M, N] = A B, float32, each row-major; A is [M, K] or, with TRANSPOSE_A, [K, M], and B [K, N] or [N, K].
 // A task owns a panel of WIDTH columns of one product: it packs DEPTH rows of the panel at a time, transposed if need be,
-// and multiplies BLOCK rows of A by them.
+// and multiplies at most BLOCK rows of A by them.
 #define A_ROW (TRANSPOSE_A ? 1 : K)
 #define A_STEP (TRANSPOSE_A ? M : 1)
 #define LAST ((N - 1) % WIDTH + 1)
@@ -75,9 +75,11 @@ static void last_panel(int n, int rows, const float* a, const float* b, float* c
 void gemm(const float* restrict a, const float* restrict b, float* restrict c) {
 #pragma omp parallel for collapse(3) schedule(dynamic) if ((size_t)BATCH * M * N * K > 250000)
   for (int i = 0; i < BATCH; ++i)
-    for (int m = 0; m < M; m += BLOCK)
-      for (int n = 0; n < N; n += WIDTH)
+    for (int part = DOWN - 1; part >= 0; --part)
+      for (int n = 0; n < N; n += WIDTH) {
+        const int m = ROW_OF(part);
         (LAST < WIDTH && n + WIDTH > N ? last_panel : whole_panel)(
-            n, SMALLER(BLOCK, M - m), a + (size_t)i * A_STRIDE + (size_t)m * A_ROW, b + (size_t)i * B_STRIDE,
+            n, ROW_OF(part + 1) - m, a + (size_t)i * A_STRIDE + (size_t)m * A_ROW, b + (size_t)i * B_STRIDE,
             c + ((size_t)i * M + m) * N);
+      }
 }

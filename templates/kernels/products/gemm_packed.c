@@ -1,7 +1,7 @@
 // C[M, N] = A[M, K] W, row-major float32, where W was packed once: blocks of LANES columns, the last one padded with zeros,
 // each of which has its K rows one after another. A tile reads a stream for each of its vectors. A task owns
-// BLOCK rows and PANELS panels of WIDTH columns. DEPTH rows of a panel stay in L1 while all rows are multiplied by them, and
-// tiles prefetch those of the next panel meanwhile.
+// at most BLOCK rows and PANELS panels of WIDTH columns. DEPTH rows of a panel stay in L1 while all rows are multiplied by
+// them, and tiles prefetch those of the next panel meanwhile.
 #define LAST LAST_OF(N)
 // Parts of a sum, which are of one size but the last: a multiple of what a tile prefetches together.
 #define PARTS ((K + DEPTH - 1) / DEPTH)
@@ -125,9 +125,11 @@ void gemm_packed(
     const float* restrict a, const float* restrict w, const float* restrict bias, const float* restrict residual,
     float* restrict c) {
 #pragma omp parallel for collapse(2) schedule(dynamic) if ((size_t)M * N * K > 250000)
-  for (int m = 0; m < M; m += BLOCK)
-    for (int n = 0; n < N; n += PANELS * WIDTH)
+  for (int i = DOWN - 1; i >= 0; --i)
+    for (int j = ACROSS - 1; j >= 0; --j) {
+      const int m = ROW_OF(i);
       task(
-          SMALLER(BLOCK, M - m), n, SMALLER(n + PANELS * WIDTH, N), a + (size_t)m * LDA, w, c + (size_t)m * N,
+          ROW_OF(i + 1) - m, COLUMN_OF(j), COLUMN_OF(j + 1), a + (size_t)m * LDA, w, c + (size_t)m * N,
           (Following){bias, residual + RESIDUAL * (size_t)m * N});
+    }
 }
