@@ -10,8 +10,8 @@
 #define FETCH_WIDE 0
 #endif
 
-// Each tile prefetches a panel that is read in place from L2, FETCH_STEPS ahead; the hardware prefetcher does not follow
-// the stride of its rows. With FETCH_LAST also the last cache line of a row, which need not begin with one; with
+// Each tile prefetches a panel that is read in place, FETCH_STEPS ahead; the hardware prefetcher does not follow the
+// stride of its rows. With FETCH_LAST also the last cache line of a row, which need not begin with one; with
 // FETCH_NEXT the rows after the last are those of the panel beside it.
 #ifndef FETCH_STEPS
 #define FETCH_STEPS LINE_FLOATS

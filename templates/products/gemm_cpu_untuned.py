@@ -26,6 +26,8 @@ _UNPACKED = 8
 # Bytes and rows of a panel that stays in L1 while it is multiplied by all rows of a task; bytes of
 # one of all of K, whose sums long vectors need not add to others.
 _PANEL, _DEEP, _WHOLE_PANEL = 24 << 10, 256, 32 << 10
+# Rows of panels that stay in L2; of a Zen 4, whose L2 is smaller.
+_DEEP_FAR, _DEEP_HALVES = 512, 384
 # Bytes of rows of a that stay in L2 while panels are packed one by one.
 _ROWS_NEAR = 1 << 19
 # Rows up to which panels are packed one by one, and products of operands beyond L2 are bound by
@@ -50,7 +52,7 @@ NEARBY, _IN_PLACE, _NAMED, _FAR, _NEAR_FLOATS = 1 << 20, 32, 12 << 20, 30 << 20,
 # meanwhile, for more than a few rows.
 _BUSY, _FAR_BUSY = 40, 9 << 19
 # Bytes of a b whose packing takes longer than what it spares, for long vectors; and its columns,
-# where there are more than a few rows.
+# where there are more than a few rows, for which these are half as many bytes.
 _SMALL, _NARROW = 1 << 19, 96
 # Bytes of a b that stays in the L2 cache of an Intel with AVX-512, and its columns that up to FEW
 # rows read there, as sums of all of K stay in registers. Rows up to which short vectors read b
@@ -70,8 +72,8 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     in_rows = pack not in (LIE, STREAMED)
     # Rows of a whose elements share a set of L1 evict each other.
     is_alias = in_rows and pack != BOTH and 4 * shape.k % ALIAS == 0
-    is_beyond = pack == IN_PLACE and shape.m >= _SOME and not _is_near(shape)
-    most = cpu_tiles.HIGHEST if pack == BY_TILES or is_beyond else max(cpu_tiles.ROWS)
+    is_low = pack == BY_TILES or (pack == IN_PLACE and shape.m >= _SOME)
+    most = cpu_tiles.HIGHEST if is_low else max(cpu_tiles.ROWS)
     most = min(most, cpu_tiles.rows_together(target)) if is_alias else most
     if pack in (ONE_BY_ONE, BOTH) and unit.floats <= 8 and (shape.m > FEW or not _is_near(shape)):
         # Of few columns, as many rows as keep the multipliers busy.
@@ -158,8 +160,10 @@ def _is_small(shape: Gemm) -> bool:
 
     A small K is packed in no time.
     """
-    is_few = shape.m <= FEW or (shape.m <= MANY and shape.n <= _NARROW)
-    return is_few and shape.k >= _LEAST_DEPTH and 4 * shape.n * shape.k <= _SMALL
+    is_few = shape.m <= FEW
+    is_slim = shape.m <= MANY and shape.n <= _NARROW
+    most = _SMALL if is_few else _SMALL // 2
+    return (is_few or is_slim) and shape.k >= _LEAST_DEPTH and 4 * shape.n * shape.k <= most
 
 
 def _one_by_one(shape: Gemm) -> int:
@@ -185,7 +189,8 @@ def _packed(
     width, is_one = tile["vectors"] * tile["lanes"], tile["pack"] != BY_TILES
     # Short vectors of few rows gain by the rows of a that stay in L1 beside a panel.
     most = _DEEP // 2 if tile["lanes"] <= 8 and shape.m <= FEW else _DEEP
-    depth, of_panels = (min(most, _PANEL // (4 * width)), 0.0) if is_one else (384, 5e-5)
+    deep = _DEEP_HALVES if cpu_tiles.vector_unit(target).halves else _DEEP_FAR
+    depth, of_panels = (min(most, _PANEL // (4 * width)), 0.0) if is_one else (deep, 5e-5)
     cores = max(target.limits.sm_count, 1)
     if not is_one and shape.k <= _SHALLOW:
         is_far = tile["lanes"] > 8 and 4 * shape.m * shape.n >= _FAR_SUMS

@@ -244,3 +244,24 @@ def test_few_filters_of_1x1_layers_pack_one_panel_at_a_time():
         for co in (48, 256)
     ]
     assert found[0] == 1 < found[1]
+
+
+def test_tiles_of_a_b_that_is_read_in_place_are_low_for_many_rows():
+    """Each row of a tile waits for vectors of b from L2."""
+    for shape in (Gemm(46, 755, 150), Gemm(36, 110, 1277), Gemm(100, 80, 700)):
+        choice = untuned(gemm_cpu, shape, VectorUnit(16, 32))
+        assert (choice["pack"], choice["vectors"]) == (gemm_cpu.IN_PLACE, 3)
+        assert choice["rows"] <= cpu_tiles.HIGHEST
+
+
+def test_more_than_a_few_rows_pack_a_slim_b_that_is_not_small():
+    found = [untuned(gemm_cpu, Gemm(166, 84, k), VectorUnit(16, 32)) for k in (700, 1472)]
+    assert [each["pack"] for each in found] == [gemm_cpu.IN_PLACE, gemm_cpu.ONE_BY_ONE]
+
+
+def test_sums_that_long_vectors_make_of_panels_in_l2_are_of_one_part_up_to_512_products():
+    shape = Gemm(420, 420, 420)
+    choice = untuned(gemm_cpu, shape, VectorUnit(16, 32))
+    assert choice["pack"] == gemm_cpu.BY_TILES
+    assert int(gemm_cpu.kernel(shape, choice).defines["DEPTH"]) >= 420
+    assert untuned(gemm_cpu, shape, VectorUnit(16, 32, halves=True))["depth"] == 384

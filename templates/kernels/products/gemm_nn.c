@@ -23,7 +23,8 @@ static void pack(float* restrict to, const float* restrict b, int depth, int col
   else pack_columns(to, b, WIDTH, depth);
 }
 
-// Computes the first tile of a whole panel directly from b, and packs the panel for the tiles below meanwhile.
+// Computes the first tile of a whole panel directly from b, whose rows it prefetches unless the tiles before have done so,
+// and packs the panel for the tiles below meanwhile.
 INLINED void first_tile(
     int depth, const float* restrict a, const float* restrict b, float* restrict panel,
     float* restrict c, const Columns* columns, const int first) {
@@ -34,6 +35,7 @@ INLINED void first_tile(
 #pragma GCC unroll 8
     for (int v = 0; v < VECTORS; ++v) sum[i][v] = (vec){0};
   for (int k = 0; k < depth; ++k, b += N, panel += WIDTH) {
+    if (!FETCHED) fetch_coming(WIDTH, N, k, depth, b);
     step(sum, 0, ROWS, a + k, b);
 #pragma GCC unroll 8
     for (int v = 0; v < VECTORS; ++v)
