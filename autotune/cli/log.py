@@ -14,6 +14,7 @@ from autotune.cli.log_entries import Group, LogEntry, Logs, read_logs
 from autotune.cli.log_output import (
     LOG,
     Row,
+    is_stdout,
     joules_text,
     log_or_url,
     objective_option,
@@ -281,7 +282,7 @@ def pick(path: Path | str, out: Path | str, objective: str) -> None:
     """
     refuse_input(out, [path])
     best = counted(pick_best(path, out, ALL_LINES, objective), "best record")
-    say(f"{best} in {source_name(out)}")
+    say(f"{best} in {source_name(out)}", err=is_stdout(out))
 
 
 @log.command()
@@ -290,6 +291,7 @@ def copy(paths: tuple[Path | str, ...]) -> None:
     """Add all lines of logs or databases to another one.
 
     Lines that TO already contains are not added again. If one of FROM is no log, none is copied.
+    If TO is a pipe or a device, or /dev/stdout, counts go to standard error.
     """
     *sources, out = paths
     if not sources:
@@ -304,7 +306,10 @@ def copy(paths: tuple[Path | str, ...]) -> None:
             known.update(new)
             database.write(new)
             name, into = source_name(source), source_name(out)
-            say(f"{name}: {len(new)} of {len(lines)} lines are new in {into}")
+            say(
+                f"{name}: {len(new)} of {len(lines)} lines are new in {into}",
+                err=not held or is_stdout(out),
+            )
 
 
 def _lines_of(source: Path | str) -> dict[str, None]:

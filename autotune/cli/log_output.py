@@ -83,6 +83,14 @@ def refuse_input(out: Path | str, inputs: Iterable[Path | str]) -> None:
             raise click.UsageError(f"{out} is read, and would be written over; give another name")
 
 
+def is_stdout(out: Path | str) -> bool:
+    """Return whether a file is the standard output, which then must get nothing else."""
+    try:
+        return isinstance(out, Path) and os.path.samestat(os.stat(out), os.fstat(1))
+    except OSError:
+        return False
+
+
 def print_rows(rows: Sequence[Row], form: str) -> None:
     """Print rows as JSON or CSV."""
     say(as_json(rows) if form == "json" else as_csv(rows))

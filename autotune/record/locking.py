@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -51,7 +52,9 @@ def unlock(descriptor: int) -> None:
 
 def _open(path: Path) -> int:
     try:
-        return os.open(path, _APPEND, 0o666)
+        # A pipe that is open for reading here too never ends where who reads has gone.
+        is_pipe = stat.S_ISFIFO(os.stat(path).st_mode)
+        return os.open(path, os.O_WRONLY if is_pipe else _APPEND, 0o666)
     except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True)
         return os.open(path, _APPEND, 0o666)

@@ -6,6 +6,7 @@ import errno
 import itertools
 import os
 import shlex
+import stat
 import tempfile
 import threading
 from collections.abc import Iterable, Sequence
@@ -87,6 +88,8 @@ class LogWriter:
                 return
             try:
                 whole = _append(self.path, self._pending, self._fsync)
+            except BrokenPipeError:
+                raise  # who reads has enough, as `head` has
             except OSError as error:
                 raise self._rescued(error) from error
             self._pending = self._pending[whole:]
@@ -138,9 +141,17 @@ def _append(path: Path, rows: Sequence[str], fsync: bool) -> int:
     with locked(path) as descriptor:
         size = os.fstat(descriptor).st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        written = os.write(descriptor, b"\n" * torn + b"".join(encoded)) - torn
+        written = _write(descriptor, b"\n" * torn + b"".join(encoded)) - torn
         if fsync:
             os.fsync(descriptor)
     # A row that lacks nothing but its newline is whole: the next one brings it.
     ends = itertools.accumulate(len(row) for row in encoded)
     return sum(end - 1 <= written for end in ends)
+
+
+def _write(descriptor: int, data: bytes) -> int:
+    """Write once, as appenders take turns; a pipe takes all, unless who reads has gone."""
+    written = os.write(descriptor, data)
+    while written < len(data) and stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        written += os.write(descriptor, data[written:])
+    return written

@@ -4,6 +4,9 @@ import copy
 import csv
 import io
 import json
+import shlex
+import subprocess
+import sys
 import textwrap
 
 import numpy as np
@@ -241,6 +244,32 @@ def test_copy_to_a_full_device_says_that_it_is_full(logs):
     done = CliRunner().invoke(main, ["log", "copy", str(logs[0]), "/dev/full"])
     assert done.exit_code == 1
     assert "cannot append to the log /dev/full: No space left on device" in done.output
+
+
+@pytest.mark.parametrize("command", ["copy", "pick"])
+def test_what_is_written_to_standard_output_is_records_alone(logs, tmp_path, command):
+    line = shlex.join([sys.executable, "-m", "autotune", "log", command, str(logs[0])])
+    piped = subprocess.run(
+        f"{line} /dev/stdout | cat", shell=True, capture_output=True, text=True, timeout=60
+    )
+    kept = tmp_path / "kept.log"
+    subprocess.run(f"{line} /dev/stdout > {shlex.quote(str(kept))}", shell=True, timeout=60)
+    assert len(kept.read_text().splitlines()) == len(piped.stdout.splitlines()) > 1
+    assert "in /dev/stdout" not in piped.stdout + kept.read_text()
+    assert "in /dev/stdout" in piped.stderr
+
+
+def test_a_copy_ends_when_who_reads_it_has_enough(logs, tmp_path):
+    long = tmp_path / "long.log"
+    row = json.loads(logs[0].read_text().splitlines()[0])
+    rows = [{**row, "error_msg": f"{number}{'x' * 500}"} for number in range(2000)]
+    long.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    line = shlex.join([sys.executable, "-m", "autotune", "log", "copy", str(long), "/dev/stdout"])
+    done = subprocess.run(
+        f"{line} | head -n 1", shell=True, capture_output=True, text=True, timeout=60
+    )
+    assert json.loads(done.stdout)["error_msg"].startswith("0xx")
+    assert done.stderr == ""
 
 
 def test_an_empty_log_is_no_mistake(tmp_path):
