@@ -15,7 +15,7 @@ from autotune.fleet.headers import pack_headers
 from autotune.fleet.members import Members
 from autotune.fleet.messages import Build, Built, Sender
 from autotune.fleet.policy import Needs
-from autotune.fleet.queue import FleetQueue, PlaceUnable, Work
+from autotune.fleet.queue import FleetQueue, PlaceUnable, Work, with_doubt
 from autotune.measure.build.builder import LocalBuilder
 from autotune.measure.build.job import BuildJob
 from autotune.measure.build.pool import Built as Outcome
@@ -106,7 +106,7 @@ class FleetPool:
                 member.note_sent(content_digest(answer.artifact) + answer.suffix)
             return self._result(job.kernel, answer, reference)
 
-        work = Work(do, _is_doubtful, lambda why: _hopeless(job.kernel, why))
+        work = Work(do, _failure, lambda why: _hopeless(job.kernel, why), _unconfirmed)
         promised: Future[Outcome] = self._parts.queue.put(needs, work)
         self._under_way.add(promised)
         promised.add_done_callback(self._under_way.discard)
@@ -193,8 +193,15 @@ class FleetBuilder(LocalBuilder):
         Builder.set_task(self, task, {**(build_kwargs or {}), **self.user_build_kwargs})
 
 
-def _is_doubtful(outcome: object) -> bool:
-    return isinstance(outcome, BuildResult) and outcome.error_no in _DOUBTFUL
+def _failure(outcome: object) -> int:
+    if isinstance(outcome, BuildResult) and outcome.error_no in _DOUBTFUL:
+        return int(outcome.error_no)
+    return 0
+
+
+def _unconfirmed(outcome: object, why: str) -> object:
+    assert isinstance(outcome, BuildResult)
+    return replace(outcome, error_msg=with_doubt(outcome.error_msg, why))
 
 
 def _hopeless(kernel: Kernel, why: str) -> BuildResult:

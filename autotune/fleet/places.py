@@ -80,6 +80,21 @@ class Place:
         return all(want in (None, have) for want, have in wanted)
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """How an entry failed at one place.
+
+    Attributes:
+        failure: number of the error, by which failures are the same or not.
+        outcome: its result.
+        passes: how many entries had passed at the place by then.
+    """
+
+    failure: int
+    outcome: object
+    passes: int
+
+
 @dataclass(eq=False)
 class QueuedJob:
     """One job in the queue, with its history.
@@ -91,8 +106,10 @@ class QueuedJob:
             nothing else.
         not_before: the earliest time at which it may be started again.
         avoid: agents that do not get it while others can run it.
-        accused_by: number of the place that reported its failure, until another place confirms it.
+        verdicts: how it failed, by the numbers of the places.
+        waited: whether its failure had to wait for places that were away.
         outcome: its result, which the policy only stores.
+        unconfirmed: why nothing shows that the failure is its own; empty where something does.
     """
 
     needs: Needs
@@ -101,8 +118,10 @@ class QueuedJob:
     lost_alone: int = 0
     not_before: float = 0.0
     avoid: set[str] = field(default_factory=set)
-    accused_by: int | None = None
+    verdicts: dict[int, Verdict] = field(default_factory=dict)
+    waited: bool = False
     outcome: object = None
+    unconfirmed: str = ""
 
     @property
     def alone(self) -> bool:
@@ -133,20 +152,23 @@ class PlaceState(Generic[Entry]):
         out: the entries that it holds.
         suspects: entries that failed here since the last success; their failures are not yet
             reported.
-        failures: how many entries have failed here.
+        failures, passes: how many entries have failed here, and how many have passed.
         strikes: how often an entry that failed here passed at another place.
         aside_until: when it is tried again; 0 while it takes part.
+        left_s: when it left last.
     """
 
     place: Place
     out: set[Entry] = field(default_factory=set)
     suspects: list[Entry] = field(default_factory=list)
     failures: int = 0
+    passes: int = 0
     strikes: int = 0
     aside_until: float = 0.0
     aside_s: float = ASIDE_S
     reason: str = ""
     here: bool = True
+    left_s: float = float("-inf")
 
     @property
     def has_room(self) -> bool:

@@ -11,7 +11,8 @@ the shell that does what is decided here, and a simulation can drive it as well.
   to blame.
 - *Trust*: a failure is believed if its place succeeds afterwards. Failures in a row, the last one
   before a pause, and every eighth as a sample are confirmed by another worker. A place that fails
-  what others pass is set aside, each time for longer, and the reason is logged.
+  what others pass is set aside, each time for longer, and the reason is logged. What is believed
+  of failures is decided by `autotune.fleet.trust`.
 """
 
 from __future__ import annotations
@@ -22,13 +23,10 @@ from typing import Generic
 
 from autotune.fleet.groups import PlaceGroups
 from autotune.fleet.places import ASIDE_S, Entry, Needs, Place, PlaceState, QueuedJob
+from autotune.fleet.trust import STRIKES, Ruling, Trust
 
-# So many failures in a row at one place must be confirmed by another.
-_ROW = 2
-# One in so many failures is repeated at another place as a sample.
-_SAMPLE = 8
-# A place is set aside after so many of its failures passed elsewhere; for how long, at most.
-_STRIKES, _MOST_ASIDE_S = 2, 960.0
+# How long a place is set aside at most.
+_MOST_ASIDE_S = 960.0
 # At most so many entries of a queue are looked at for one that a place may take.
 _LOOK = 32
 # The number of places that left and are remembered, with the reason why they were set aside.
@@ -36,19 +34,22 @@ _MOST_LEFT = 256
 
 
 class Policy(Generic[Entry]):
-    """All places of a fleet, and its entries of one kind of `QueuedJob`. Not thread-safe."""
+    """All places of a fleet, and its entries of one kind of `QueuedJob`. Not thread-safe.
 
-    def __init__(self) -> None:
+    Args:
+        confirm_s: seconds that a failure waits for places that are away and may confirm it.
+    """
+
+    def __init__(self, confirm_s: float = 0.0) -> None:
         self._states: dict[int, PlaceState[Entry]] = {}
+        self._trust: Trust[Entry] = Trust(self._states, self._works, confirm_s)
         self._lines: dict[Needs, deque[Entry]] = {}
         # Places that could start an entry at once, and those that could hold one more; the one
         # that waited longest is first.
         self._idle, self._free = PlaceGroups(), PlaceGroups()
         # Places that left, in the order in which they did.
         self._left: dict[int, None] = {}
-        # Places that are set aside, and those with failures that are not yet reported.
         self._aside: set[int] = set()
-        self._doubted: set[int] = set()
         self._changes: list[tuple[str, str]] = []
         # The time since which no place can run entries with these needs.
         self._stranded: dict[Needs, float] = {}
@@ -71,14 +72,13 @@ class Policy(Generic[Entry]):
         Entries whose failure there is not confirmed are repeated elsewhere as well.
         """
         state = self._states[number]
-        state.here = False
+        state.here, state.left_s = False, now
         self._not_free(number)
         self._aside.discard(number)
         gone = list(state.out)
         for entry in gone:
             self.lost(number, entry, now)
-        suspects, state.suspects = state.suspects, []
-        for entry in suspects:
+        for entry in self._trust.withdraw(number):
             self.put(entry, first=True)
         self._left[number] = None
         if len(self._left) > _MOST_LEFT:
@@ -88,7 +88,6 @@ class Policy(Generic[Entry]):
     def _forget_place(self, number: int) -> None:
         for known in (self._states, self._left):
             known.pop(number, None)
-        self._doubted.discard(number)
         for groups in (self._idle, self._free):
             groups.forget(number)
 
@@ -212,6 +211,8 @@ class Policy(Generic[Entry]):
         for entry, _ in zip(line, range(_LOOK), strict=False):
             if entry.not_before > now or (entry.alone and state.out):
                 continue
+            if state.place.number in entry.verdicts:
+                continue
             if state.place.agent not in entry.avoid or not self._others(entry):
                 return entry
         return None
@@ -222,85 +223,67 @@ class Policy(Generic[Entry]):
 
     # ---- outcomes
 
-    def ended(self, number: int, entry: Entry, bad: bool, now: float) -> list[Entry]:
+    def ended(self, number: int, entry: Entry, failure: int, now: float) -> list[Entry]:
         """Record an outcome; return the entries whose outcomes are final now.
 
         Args:
             number: number of the place.
-            entry: the entry that ended there.
-            bad: whether it failed in a way for which the place may be to blame.
+            entry: the entry that ended there, with its outcome.
+            failure: number of the error, if it failed in a way for which the place may be to
+                blame; 0 otherwise.
             now: the time in seconds.
         """
-        state = self._states[number]
-        self._back(state, entry)
-        if not bad:
-            finished = [*state.suspects, entry]
-            state.suspects = []
-            self._clear(state)
-            self._strike(entry, now)
-        elif entry.accused_by is not None:
-            finished = [entry]  # a second place confirms the failure
-        else:
-            finished = []
-            state.failures += 1
-            state.suspects.append(entry)
-            self._doubted.add(number)
-            sample = not state.failures % _SAMPLE
-            alone = not self._others_than(number, entry)
-            if len(state.suspects) >= _ROW or sample or alone or state.aside_until:
-                finished = self._ask_others(state)
-        return finished
+        self._back(self._states[number], entry)
+        if failure:
+            return self._carry_out(self._trust.failed(number, entry, failure, now))
+        believed = self._trust.passed(number)
+        self._clear(self._states[number])
+        self._strike(entry, now)
+        return [*believed, entry]
 
-    def settle(self) -> list[Entry]:
-        """Repeat elsewhere what failed at places that have no other entry to prove themselves by.
+    def settle(self, now: float) -> list[Entry]:
+        """Decide about failures that no other outcome of their places will explain.
 
         To be called regularly.
 
         Returns:
             The entries whose outcomes are final now.
         """
-        finished = []
-        for number in list(self._doubted):
-            state = self._states[number]
-            if not state.suspects:
-                self._doubted.discard(number)
-            elif not state.out:
-                finished += self._ask_others(state)
-        return finished
+        for line in self._lines.values():
+            for entry in [one for one in line if one.verdicts]:
+                if not self._trust.has_witness(entry, now):  # those who could repeat it have left
+                    line.remove(entry)
+                    self._trust.hold(entry)
+        return self._carry_out(self._trust.settle(now))
+
+    def _carry_out(self, ruling: Ruling[Entry]) -> list[Entry]:
+        for entry in ruling.again:
+            self.put(entry, first=True)
+        return ruling.final
+
+    def _works(self, state: PlaceState[Entry]) -> bool:
+        """Whether a place runs entries, or will get some of those that wait."""
+        lines = self._lines.items()
+        return bool(state.out) or any(line and state.place.suits(needs) for needs, line in lines)
 
     def holds(self, number: int, entry: Entry, attempt: int) -> bool:
         """Whether a place still holds an entry in this attempt."""
         state = self._states.get(number)
         return state is not None and entry.attempt == attempt and entry in state.out
 
-    def _others_than(self, number: int, entry: Entry) -> list[Place]:
-        return [place for place in self.able(entry.needs) if place.number != number]
-
-    def _ask_others(self, state: PlaceState[Entry]) -> list[Entry]:
-        """Repeat elsewhere what failed at a place; return the entries that only it can run."""
-        suspects, state.suspects = state.suspects, []
-        finished = []
-        for entry in suspects:
-            number, agent = state.place.number, state.place.agent
-            others = self._others_than(number, entry)
-            if not others:
-                finished.append(entry)
-                continue
-            entry.accused_by = number
-            if any(place.agent != agent for place in others):
-                entry.avoid.add(agent)
-            self.put(entry, first=True)
-        return finished
-
     def _strike(self, entry: Entry, now: float) -> None:
-        """Record that an entry passed at one place after it had failed at another."""
-        if entry.accused_by is None or entry.accused_by not in self._states:
-            return
-        accuser = self._states[entry.accused_by]
-        accuser.strikes += 1
-        if accuser.strikes >= _STRIKES:
-            reason = f"it failed {accuser.strikes} trials that others passed"
-            self.set_aside(entry.accused_by, reason, now)
+        """Record that an entry passed at one place after it had failed at others.
+
+        What a place had failed before it was set aside is no reason to set it aside for longer.
+        """
+        for number in entry.verdicts:
+            accuser = self._states.get(number)
+            if accuser is None or accuser.aside_until > now:
+                continue
+            accuser.strikes += 1
+            if accuser.strikes >= STRIKES:
+                reason = f"it failed {accuser.strikes} trials that others passed"
+                self.set_aside(number, reason, now)
 
     def lost(self, number: int, entry: Entry, now: float) -> None:
         """Record that a place was lost with an entry, which waits again."""

@@ -18,6 +18,8 @@ logger = logging.getLogger("autotvm")
 
 # One thread waits for each job that a worker has.
 _MOST_THREADS = 4096
+# The part of the client's patience for which a failure waits for workers that may confirm it.
+_CONFIRM = 0.5
 
 
 class PlaceLost(Exception):
@@ -42,13 +44,16 @@ class Work:
 
     Attributes:
         do: runs the job at the place with this number, and returns the outcome.
-        is_bad: whether an outcome is a failure for which the place may be to blame.
+        failure: returns the number of an outcome's error, if it is one for which the place may be
+            to blame; 0 otherwise.
         hopeless: returns the outcome of a job, over which several places were lost, from a reason.
+        unconfirmed: returns a failure with the reason why it may be the place's.
     """
 
     do: Callable[[int], object]
-    is_bad: Callable[[object], bool]
+    failure: Callable[[object], int]
     hopeless: Callable[[str], object]
+    unconfirmed: Callable[[object, str], object]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -56,6 +61,18 @@ class _QueuedWork(QueuedJob):
     """An entry with its work and the future of the outcome."""
 
     pending: Pending[Work]
+
+    def finish(self) -> None:
+        """Hand the final outcome to the waiter of the result."""
+        outcome = self.outcome
+        if self.unconfirmed:
+            outcome = self.pending.work.unconfirmed(outcome, self.unconfirmed)
+        self.pending.finish(outcome)
+
+
+def with_doubt(message: str, why: str) -> str:
+    """Return the message of a failure with the reason why it may not be the trial's own."""
+    return f"{message}\n(not confirmed by a second worker: {why})"
 
 
 class FleetQueue:
@@ -70,7 +87,7 @@ class FleetQueue:
         self.patience_s = patience_s
         self._clock = clock
         self._lock = threading.RLock()
-        self._policy: Policy[_QueuedWork] = Policy()
+        self._policy: Policy[_QueuedWork] = Policy(patience_s * _CONFIRM)
         self._threads = ThreadPoolExecutor(_MOST_THREADS, "autotune-fleet")
         self._entries: set[_QueuedWork] = set()
         self._over: FleetError | None = None
@@ -109,6 +126,7 @@ class FleetQueue:
                     self._policy.forget(number, entry)
                 return
             outcome = entry.pending.work.do(number)
+            finished = self._ended(number, entry, attempt, outcome)
         except PlaceLost as error:
             self._lost(number, entry, attempt, str(error))
         except PlaceUnable as error:
@@ -119,11 +137,9 @@ class FleetQueue:
         except BaseException as error:  # handed to the waiter of the result
             self._let_go(number, entry)
             entry.pending.fail(error)
-        else:
-            finished = self._ended(number, entry, attempt, outcome)
         finally:
             for one in finished:
-                one.pending.finish(one.outcome)
+                one.finish()
             self._begin()
 
     def _let_go(self, number: int, entry: _QueuedWork) -> None:
@@ -141,10 +157,11 @@ class FleetQueue:
             if not self._policy.holds(number, entry, attempt):
                 return ()
             entry.outcome = outcome
-            bad = entry.pending.work.is_bad(outcome)
-            finished = self._policy.ended(number, entry, bad, self._clock())
+            now = self._clock()
+            failure = entry.pending.work.failure(outcome)
+            finished = self._policy.ended(number, entry, failure, now)
             if not self._policy.waiting:  # no more work by which the place could prove itself
-                finished += self._policy.settle()
+                finished += self._policy.settle(now)
             self._say_aside()
         return finished
 
@@ -204,14 +221,14 @@ class FleetQueue:
     def tick(self) -> None:
         """Handle what depends on time alone; to be called regularly."""
         with self._lock:
-            finished = self._policy.settle()
+            finished = self._policy.settle(self._clock())
             left: list[tuple[_QueuedWork, FleetError]] = []
             for needs, seconds in self._policy.stranded(self._clock()).items():
                 if seconds >= self.patience_s:
                     error = self._nobody(needs, seconds)
                     left += [(entry, error) for entry in self._policy.waiting_for(needs)]
         for entry in finished:
-            entry.pending.finish(entry.outcome)
+            entry.finish()
         for entry, error in left:
             entry.pending.fail(error)
         self._begin()

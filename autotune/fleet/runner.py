@@ -12,6 +12,7 @@ from autotune.errors import MeasureError
 from autotune.fleet.builder import Parts
 from autotune.fleet.policy import Needs, Place
 from autotune.fleet.queue import Work as QueuedWork
+from autotune.fleet.queue import with_doubt
 from autotune.fleet.remote_device import RemoteDeviceProcess
 from autotune.fleet.status import status_rows
 from autotune.measure.run.devices import AnyDevices
@@ -68,7 +69,8 @@ class FleetDevices:
             return work(process)
 
         needs = replace(self._needs, only=device)
-        future: Future[object] = parts.queue.put(needs, QueuedWork(do, _is_doubtful, _hopeless))
+        queued = QueuedWork(do, _failure, _hopeless, _unconfirmed)
+        future: Future[object] = parts.queue.put(needs, queued)
         self._under_way.add(future)
         future.add_done_callback(self._under_way.discard)
         return future
@@ -172,8 +174,15 @@ class FleetRunner(LocalRunner):
         return self._pool.at_work(self.task, self._plan())[:1] or (None,)
 
 
-def _is_doubtful(outcome: object) -> bool:
-    return isinstance(outcome, MeasureResult) and outcome.error_no in _DOUBTFUL
+def _failure(outcome: object) -> int:
+    if isinstance(outcome, MeasureResult) and outcome.error_no in _DOUBTFUL:
+        return int(outcome.error_no)
+    return 0
+
+
+def _unconfirmed(outcome: object, why: str) -> object:
+    assert isinstance(outcome, MeasureResult)
+    return outcome._replace(error_msg=with_doubt(outcome.error_msg, why))
 
 
 def _hopeless(why: str) -> MeasureResult:

@@ -222,7 +222,7 @@ def test_a_state_that_is_none_breaks_no_table(watched, places):
 
 def test_a_queue_that_was_closed_begins_nothing():
     queue = FleetQueue(5)
-    work = Work(lambda number: number, lambda outcome: False, str)
+    work = Work(lambda number: number, lambda outcome: 0, str, lambda outcome, why: outcome)
     future = queue.put(Needs("run"), work)
     queue.close()
     queue.join(Place(0, "a", "a/cpu:0", "run", 2))

@@ -97,7 +97,7 @@ def test_who_fails_what_others_pass_is_set_aside_and_comes_back():
     for _ in range(200):
         for number, entry in begun(policy):
             told += policy.ended(number, entry, number == 0, 0.0)
-        told += policy.settle()
+        told += policy.settle(0.0)
         if policy.aside(0):
             break
     assert "failed 2 trials that others passed" in policy.aside(0)
@@ -173,7 +173,7 @@ def test_whatever_happens_each_entry_is_told_once(seed, places, entries):
             for one in set(range(places)) - here:
                 policy.join(device(one))
             here = set(range(places))
-        told += policy.settle()
+        told += policy.settle(now)
         if len(told) == entries:
             break
     assert sorted(map(id, told)) == sorted(map(id, work))
