@@ -9,6 +9,7 @@ its schemas of versions 1.0.0 and 1.1.0 (github.com/KernelTuner/kernel_tuner).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -142,6 +143,8 @@ def _failure(entry: Mapping[str, object]) -> tuple[MeasureErrorNo, str]:
             MeasureErrorNo.UNKNOWN_ERROR,
             f"a time of {time:g} ms, as which old versions note a failure",
         )
+    if isinstance(given := entry.get("time"), float) and not math.isfinite(given):
+        return MeasureErrorNo.UNKNOWN_ERROR, f"a time of {given} ms, which is none"
     return MeasureErrorNo.NO_ERROR, ""
 
 

@@ -54,7 +54,14 @@ def error_metric_from_name(key: str) -> Metric:
     metric = _NAMED.get(name.replace(" ", "_"))
     if metric is None:
         raise TunerError(f"error metric: expected one of {', '.join(_NAMED)}, got {key!r}")
-    return lambda a, b: metric(np.asarray(a, "float64"), np.asarray(b, "float64"))
+    return lambda a, b: metric(*_floats(a, b))
+
+
+def _floats(*values: object) -> list[Array]:
+    """Return arrays as floats, those of complex numbers as two for each."""
+    given = [np.asarray(each) for each in values]
+    dtype = "complex128" if any(each.dtype.kind == "c" for each in given) else "float64"
+    return [np.ascontiguousarray(each, dtype).view("float64") for each in given]
 
 
 class Tunable:

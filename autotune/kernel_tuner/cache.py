@@ -17,6 +17,7 @@ from autotune.errors import TunerError
 from autotune.interchange import Trial, read_kernel_tuner
 from autotune.kernel_tuner.results import Result, cached_result
 from autotune.utils.files import publish
+from autotune.utils.quantities import counted
 
 logger = logging.getLogger("autotvm")
 
@@ -75,6 +76,9 @@ class Cache:
         for other, differs in others.items():
             if differs:
                 raise TunerError(f"cache {self.path} has {other}: name another file")
+        if held.problems:
+            count = counted(len(held.problems), "problem")
+            logger.warning("cache %s has %s, such as: %s", self.path, count, held.problems[0])
         self.device = self.device or held.device or ""
         for trial in held.trials:
             self._keep(cached_result(trial))

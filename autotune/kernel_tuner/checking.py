@@ -12,6 +12,8 @@ from autotune.driver import build
 from autotune.errors import AutotuneError, TunerError
 from autotune.kernel.source import SourceKernel
 from autotune.kernel_tuner.given import in_numbers, is_elsewhere, like, on_host
+from autotune.runtime.arrays.array import array
+from autotune.runtime.device import Device, device
 from autotune.runtime.module import Module
 from autotune.target import Target
 from autotune.utils.check import shown
@@ -21,22 +23,61 @@ Answer = Sequence[object]
 Verify = Callable[..., object]
 
 
-def outputs_of(kernel: SourceKernel, target: Target, values: Sequence[Array]) -> list[Array]:
-    """Run a kernel once on copies of values, and return what these are then."""
-    return called(build(kernel, target=target), values)
+def outputs_of(
+    kernel: SourceKernel, target: Target, values: Sequence[Array], index: int = 0
+) -> list[Array]:
+    """Run a kernel once on copies of values, and return what these are then.
+
+    Args:
+        kernel, target: what is run.
+        values: of all arguments.
+        index: number of the GPU.
+    """
+    _place_of(target, index)
+    return called(build(kernel, target=target), values, index)
 
 
-def called(module: Module, values: Sequence[Any]) -> list[Array]:
+def called(module: Module, values: Sequence[Any], index: int = 0) -> list[Array]:
     """Call a built kernel on copies of values, and return what these are then.
 
     Arrays in the memory of a device are not copied: the kernel writes to them.
     """
     given = [each if is_elsewhere(each) else _copied(in_numbers(each)) for each in values]
-    module(*given)
+    run_on(module, given, index)
     return [
         each if is_elsewhere(each) else like(np.asarray(each), value)
         for each, value in zip(given, values, strict=True)
     ]
+
+
+def run_on(module: Module, given: Sequence[Any], index: int) -> None:
+    """Run a built kernel on this GPU; arrays of numpy have its results then.
+
+    Raises:
+        DeviceError: there is no such GPU.
+    """
+    place = _place_of(module.target, index)
+    if place.kind == "cpu":
+        module(*given)
+        return
+    held = [array(each, place) if _is_array(each) else each for each in given]
+    module(*held)
+    for mine, there in zip(given, held, strict=True):
+        if there is not mine:
+            np.copyto(mine, there.numpy())
+
+
+def _place_of(target: Target, index: int) -> Device:
+    """Return where kernels of a target run: on this GPU, or on the CPU."""
+    place = device(target, index)
+    if place.kind == "cpu":
+        return device(target)
+    place.require()
+    return place
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim > 0
 
 
 def _copied(value: Any) -> Any:
@@ -53,6 +94,7 @@ class Checker:
         verify: ``verify(answer, results, atol=...)`` says whether results are right.
         arguments: those that were given, in whose form ``verify`` gets results.
         compares: whether the answer is compared without ``verify``.
+        index: number of the GPU that kernels run on.
 
     Raises:
         TunerError: the answer has another length, or arrays of other shapes.
@@ -65,6 +107,7 @@ class Checker:
         verify: Verify | None,
         arguments: Sequence[object],
         compares: bool = True,
+        index: int = 0,
     ) -> None:
         if verify is not None and not callable(verify):
             raise TunerError(f"verify: expected a function of two lists, got {shown(verify)}")
@@ -81,8 +124,9 @@ class Checker:
         self.answer: list[Any] | None = (
             None if answer is None else [in_numbers(each) for each in answer]
         )
-        self._said = None if answer is None else [on_host(each) for each in answer]
-        self._arguments = arguments
+        self.said = None if answer is None else [on_host(each) for each in answer]
+        self.arguments = arguments
+        self.index = index
         self._atol = atol
         self._verify = verify
         self._compares = compares
@@ -95,13 +139,13 @@ class Checker:
     def problem(self, kernel: SourceKernel, target: Target, values: Sequence[Array]) -> str:
         """Return what is wrong with the results of a kernel; an empty text if nothing is."""
         try:
-            results = outputs_of(kernel, target, values)
+            results = outputs_of(kernel, target, values, self.index)
         except AutotuneError as error:
             return str(error)
         if self._verify is not None:
-            pairs = zip(results, self._arguments, strict=False)
+            pairs = zip(results, self.arguments, strict=False)
             written = [like(each, given) for each, given in pairs]
-            right = self._verify(self._said, written, atol=self._atol)
+            right = self._verify(self.said, written, atol=self._atol)
             return (
                 ""
                 if right is None or bool(np.all(np.asarray(right)))

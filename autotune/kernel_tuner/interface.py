@@ -25,7 +25,13 @@ from autotune.kernel_tuner.objective import Wanted, wanted_of
 from autotune.kernel_tuner.observers.nvml import NVMLObserver, check_parameters, observers_of
 from autotune.kernel_tuner.observers.observer import OutputObserver
 from autotune.kernel_tuner.older import takes_older_names
-from autotune.kernel_tuner.results import Metric, Result, add_metrics, check_metrics
+from autotune.kernel_tuner.results import (
+    Metric,
+    Result,
+    add_metrics,
+    check_metrics,
+    failure_lines,
+)
 from autotune.kernel_tuner.run import KernelRun, Space, simulated
 from autotune.kernel_tuner.util import ErrorConfig, get_best_config, get_config_string
 from autotune.target import Target, device_class
@@ -135,7 +141,7 @@ def tune_kernel(
     seen, own = observers_of(observers, target)
     wanted = shown.wanted(observers)
     looking = any(isinstance(each, OutputObserver) for each in own)
-    checker = Checker(answer, atol, verify, arguments, compares=not looking)
+    checker = Checker(answer, atol, verify, arguments, not looking, device)
     how = Measured(device, iterations, seen, wanted)
     run = KernelRun(problem, space, target, how, own, checker)
     if file is not None:
@@ -182,10 +188,12 @@ class _Shown:
             if self.verbose and not self.quiet:
                 print(get_config_string(each))
         best = get_best_config(results, wanted.name, wanted.higher)
-        if not self.quiet:
-            print(f"best of {len(results)} by {wanted.name}: {get_config_string(best)}")
         good = [each for each in results if not isinstance(each["time"], ErrorConfig)]
         failed = [each for each in results if isinstance(each["time"], ErrorConfig)]
+        if not self.quiet:
+            for line in failure_lines(failed):
+                print(line)
+            print(f"best of {len(good)} by {wanted.name}: {get_config_string(best)}")
         return good, {"best_config": best, "failed": failed, **about}
 
 
@@ -239,14 +247,14 @@ def run_kernel(
     log: object = None,
 ) -> list[Array]:
     """Run a kernel once, and return its arguments as they are then; those given do not change."""
-    del device, platform, compiler, quiet, log
+    del platform, compiler, quiet, log
     _refuse(texmem_args=texmem_args)
     divisors = (grid_div_x, grid_div_y, grid_div_z)
     problem, target = problem_of(
         kernel_name, kernel_source, problem_size, arguments, divisors, block_size_names,
         smem_args, cmem_args, compiler_options, lang, defines,
     )  # fmt: skip
-    found = outputs_of(problem.kernel(params), target, problem.values(params))
+    found = outputs_of(problem.kernel(params), target, problem.values(params), device)
     return [like(each, given) for each, given in zip(found, arguments, strict=False)]
 
 

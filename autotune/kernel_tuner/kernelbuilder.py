@@ -30,7 +30,7 @@ class PythonKernel:
         inputs: accepted: all arguments are passed to the kernel.
         outputs: which arguments a call returns; by default all.
         platform, verbose: accepted for scripts.
-        device: index of the device of which results are looked for.
+        device: index of the GPU that it runs on, and of which results are looked for.
         block_size_names, grid_div_x, grid_div_y, grid_div_z, compiler_options, lang: as
             `tune_kernel` takes them.
 
@@ -61,7 +61,7 @@ class PythonKernel:
         results_file: str | PathLike[str] | None = None,
     ) -> None:
         del inputs, platform, verbose
-        self._count = len(arguments)
+        self._count, self._device = len(arguments), device
         self._outputs = [True] * self._count if outputs is None else list(outputs)
         if len(self._outputs) != self._count:
             raise TunerError(f"outputs: expected {_FLAGS}, {self._count} in all, got {outputs}")
@@ -86,7 +86,7 @@ class PythonKernel:
         """
         if len(args) != self._count:
             raise TunerError(f"PythonKernel: expected {self._count} arguments, got {len(args)}")
-        found = called(self.module, [*args, *self._rest])
+        found = called(self.module, [*args, *self._rest], self._device)
         return [each for each, wanted in zip(found, self._outputs, strict=False) if wanted]
 
     def run_kernel(self, *args: Any) -> list[Array]:

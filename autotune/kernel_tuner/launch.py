@@ -75,9 +75,9 @@ class LaunchRule:
         )
 
     def _divisor(self, divisor: Divisor, name: str, what: str, params: Params) -> int:
+        terms: Sequence[object] = divisor if isinstance(divisor, list | tuple) else [divisor]
         if divisor is None:
-            return value_of(params.get(name, 1), params, name)
-        terms = divisor if isinstance(divisor, list | tuple) else [divisor]
+            terms, what = [params.get(name, 1)], name
         product = 1
         for term in terms:
             product *= value_of(term, params, what)

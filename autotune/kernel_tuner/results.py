@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
@@ -16,7 +17,14 @@ from autotune.kernel_tuner.util import (
 )
 from autotune.measure.types import MeasureErrorNo, MeasureInput, MeasureResult, median
 from autotune.utils.check import shown
+from autotune.utils.quantities import counted
 
+_SAID: Mapping[type[ErrorConfig], str] = {
+    InvalidConfig: "cannot be launched and did not count",
+    CompilationFailedConfig: "could not be compiled",
+    RuntimeFailedConfig: "failed or computed wrong results",
+    ErrorConfig: "failed before",
+}
 Result = dict[str, Any]
 Metric = str | Callable[[Mapping[str, Any]], Any]
 
@@ -61,9 +69,25 @@ def cached_result(trial: Trial) -> Result:
     """Return a trial of a cache as the result that it was."""
     costs = trial.samples_s or (() if trial.seconds is None else (trial.seconds,))
     found = {**trial.choices, **_times(costs, bool(costs), trial.error_no)}
+    if not costs:
+        found["error"] = trial.entry.get("error", trial.error_msg)
     if trial.timestamp is not None:
         found["timestamp"] = _stamp(trial.timestamp)
     return {**found, **{name: v for name, v in trial.entry.items() if name not in found}}
+
+
+def failure_lines(failed: Sequence[Result]) -> list[str]:
+    """Return how many configurations failed of each kind, with the most frequent reason."""
+    lines = []
+    for kind, said in _SAID.items():
+        reasons = Counter(
+            str(each["error"]).partition("\n")[0] for each in failed if type(each["time"]) is kind
+        )
+        if reasons:
+            ((reason, _),) = reasons.most_common(1)
+            count = counted(reasons.total(), "configuration")
+            lines.append(f"{count} {said}, such as: {reason}")
+    return lines
 
 
 def check_metrics(metrics: object) -> dict[str, Metric]:

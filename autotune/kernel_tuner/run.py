@@ -20,11 +20,12 @@ from autotune.kernel_tuner.kernels import Problem
 from autotune.kernel_tuner.launch import Params, plain_number
 from autotune.kernel_tuner.measured import Measured
 from autotune.kernel_tuner.observers.observer import BenchmarkObserver, observed
+from autotune.kernel_tuner.refusals import RefusalBuilder
 from autotune.kernel_tuner.restrictions import Filter, filters_of
 from autotune.kernel_tuner.results import Result, cached_result
 from autotune.kernel_tuner.util import ErrorConfig, RuntimeFailedConfig
 from autotune.measure import measure_option
-from autotune.measure.types import MeasureInput, MeasureResult
+from autotune.measure.types import MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.target import Target
 from autotune.task import TASK_TABLE, Task, create, get_config, template
 from autotune.utils.check import shown
@@ -170,9 +171,12 @@ class KernelRun:
                 cache.add(new)
 
         runner = self._how.runner(self.problem.values())
+        builder = RefusalBuilder(lambda inp, result: keep(None, [inp], [result]))
+        # Those of the cache that cannot be launched are none of the configurations that are tried.
+        invalid = sum(each.error_no == MeasureErrorNo.INSTANTIATION_ERROR for each in known)
         choice.tuner(task).tune(
-            choice.trials(task.config_space.valid_count),
-            measure_option("local", runner),
+            choice.trials(task.config_space.valid_count) + invalid,
+            measure_option(builder, runner),
             callbacks=[keep],
             resume=self._pairs(task, known) or None,
             timeout_s=choice.seconds,
@@ -198,7 +202,7 @@ class KernelRun:
         params: Params = {name: result[name] for name in self.space.values}
         module = build(self.problem.kernel(params), target=self.target)
         values = self.problem.values(params)
-        result.update(observed(self._observers, module, values, params, self._checker.answer))
+        result.update(observed(self._observers, module, values, params, self._checker))
 
     def check(self, result: Result) -> None:
         """Mark a result as failed if what it computes is wrong."""

@@ -128,3 +128,18 @@ def test_a_simulation_without_a_cache_says_so(cache):
         simulate(None)
     with pytest.raises(AutotuneError, match=r"other\.json has no results: there is no file"):
         simulate(cache.with_name("other.json"))
+
+
+def test_entries_without_a_time_are_told_as_failures_and_what_is_no_entry_is_logged(cache, caplog):
+    held = json.loads(cache.read_text())
+    entries = list(held["cache"].values())
+    entries[1] |= {"time": float("nan"), "times": [float("nan")]}
+    entries[2] |= {"time": "InvalidConfig", "error": "too many threads"}
+    del entries[3]["tile"]
+    cache.write_text(json.dumps(held))
+    results, env = simulate(cache)
+    assert [each["tile"] for each in results] == [1]
+    assert {each["tile"]: each["error"] for each in env["failed"]} == {
+        2: "a time of nan ms, which is none", 3: "too many threads",
+    }  # fmt: skip
+    assert "has 1 problem, such as: entry '4,900': it has no value of 'tile'" in caplog.text

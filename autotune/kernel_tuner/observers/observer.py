@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.errors import TunerError
+from autotune.kernel_tuner.checking import Checker, run_on
+from autotune.kernel_tuner.given import like
 from autotune.runtime.module import Module
 from autotune.utils.names import Elsewhere
 
@@ -39,7 +41,8 @@ class ObservedDevice(Elsewhere):
     """What an observer reads and writes between the steps of a run.
 
     Attributes:
-        allocations: the arguments of the run, in order.
+        outputs: the arguments of the run, in order.
+        allocations: a list of them.
         func, current_module: the kernel, for the number of its registers (``num_regs``).
         name: of the target.
     """
@@ -51,6 +54,7 @@ class ObservedDevice(Elsewhere):
     }
 
     def __init__(self, module: Module, arguments: Sequence[Any]) -> None:
+        self.outputs = tuple(arguments)
         self.allocations = list(arguments)
         self.func = self.current_module = _Function(module.resources.get("registers"))
         self.name = str(module.target)
@@ -135,26 +139,29 @@ def observed(
     module: Module,
     values: Sequence[Any],
     params: Mapping[str, object],
-    answer: Sequence[object] | None = None,
+    checker: Checker,
 ) -> dict[str, object]:
     """Run a kernel on copies of values, and return what observers say of it.
+
+    They see arrays of complex numbers as such.
 
     Raises:
         TunerError: one returns no dict, or a time.
     """
     given = [np.array(each) if np.ndim(each) else np.asarray(each)[()] for each in values]
-    device = ObservedDevice(module, given)
+    seen = [like(*pair) for pair in zip(given, checker.arguments, strict=False)]
+    device = ObservedDevice(module, [*seen, *given[len(seen) :]])
     for each in observers:
         each.register_device(device)
         each.register_configuration(dict(params))
         each.before_start()
-    module(*given)
+    run_on(module, given, checker.index)
     for each in observers:
         each.after_start()
         each.during()
         each.after_finish()
         if isinstance(each, OutputObserver):
-            each.process_output(answer, given)
+            each.process_output(checker.said, device.outputs)
     found: dict[str, object] = {}
     for each in observers:
         said = each.get_results()
