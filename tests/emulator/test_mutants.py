@@ -8,9 +8,9 @@ import pytest
 from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.errors import DeviceError
 from autotune.kernel import SourceKernel, arg
-from tests.emulator import synchronised, synchronised_groups
+from tests.emulator import synchronised, synchronised_groups, synchronised_ptx
 
-ALL = synchronised.KERNELS | synchronised_groups.KERNELS
+ALL = synchronised.KERNELS | synchronised_groups.KERNELS | synchronised_ptx.KERNELS
 PRELUDE = """#include <cooperative_groups.h>
 #include <cuda/barrier>
 #include <cuda_pipeline.h>
@@ -57,8 +57,11 @@ MUTANTS = {name: (made, lines) for name, made, lines in mutants()}
 UNSEEN = {"lock-without-4"}
 # Nor what happens to be in order: without the barrier before its first use a lock orders what
 # follows, if thread 0 is the first; an atomic operation is taken to follow all fences before it,
-# which are those of all other threads if thread 0 is the last.
-HIDDEN = {("lock-without-2", 0), ("last-block-without-4", 1)}
+# which are those of all other threads if thread 0 is the last; so is a message, if it is first.
+HIDDEN = {
+    ("lock-without-2", 0), ("last-block-without-4", 1),
+    ("message-by-instructions-without-3", 0), ("message-by-instructions-without-7", 1),
+}  # fmt: skip
 REPORTED = [
     pytest.param(name, order, id=f"{name}-{order}")
     for name in MUTANTS

@@ -33,6 +33,11 @@ extern "C" __global__ void entry(const unsigned* a, unsigned* b) {
 """
 WAIT = '  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");\n'
 REGISTERS = '  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");\n'
+STORE = "  for (int i = 0; i < 4; ++i) b[t * 4 + i] = (unsigned)x[i];\n"
+UNREAD = (
+    r"reads at entry.cu:{} a sum of the product in inline PTX at entry.cu:12, which it has not "
+    "waited for"
+)
 COMMIT = '    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");\n'
 
 
@@ -55,8 +60,12 @@ def test_sums_of_several_products_are_complete_once_the_last_is_waited_for():
 @pytest.mark.parametrize(
     ("part", "instead", "message"),
     [
-        (WAIT, "", "exits before it has waited for the product in inline PTX at entry.cu:12"),
-        (COMMIT, "", "exits before it has waited for the product in inline PTX at entry.cu:12"),
+        (WAIT, "", UNREAD.format(18)),
+        (COMMIT, "", UNREAD.format(18)),
+        (
+            WAIT + STORE, "  b[t] = 1;\n",
+            "exits before it has waited for the product in inline PTX at entry.cu:12",
+        ),
         (REGISTERS, "", "issues a product in inline PTX at entry.cu:11 .* no wgmma.fence before"),
         (WAIT, f"  x[0] = 1;\n{WAIT}", "has written to sums of the product .* at entry.cu:12"),
         (
@@ -65,12 +74,35 @@ def test_sums_of_several_products_are_complete_once_the_last_is_waited_for():
             "that reads it has not been waited for",
         ),
     ],
-    ids=["no-wait", "no-commit", "no-fence", "changed-sums", "changed-operand"],
+    ids=["no-wait", "no-commit", "unread", "no-fence", "changed-sums", "changed-operand"],
 )  # fmt: skip
 def test_a_product_is_waited_for(part, instead, message, order):
     kernel, arrays = product(part, instead)
     with pytest.raises(DeviceError, match=message):
         run_emulated(kernel, arrays, (order,))
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("change", ["    x[0] *= 2;\n", "    if (t == 70) x[3] = 0;\n"])
+def test_a_product_adds_to_sums_that_were_changed_before_a_fence(change, order):
+    kernel, arrays = product(COMMIT, COMMIT + WAIT + change + REGISTERS)
+    run_emulated(kernel, arrays, (order,))
+    for instead in (change, REGISTERS + change):
+        kernel, arrays = product(COMMIT, COMMIT + WAIT + instead)
+        with pytest.raises(
+            DeviceError,
+            match=r"issues a product in inline PTX at entry.cu:12 that adds to sums which it has "
+            "changed, with no wgmma.fence between",
+        ):
+            run_emulated(kernel, arrays, (order,))
+
+
+def test_a_product_that_does_not_add_needs_no_fence_after_a_change():
+    kernel, arrays = product(COMMIT, COMMIT + WAIT + "    x[0] = 7;\n")
+    over = replace(
+        kernel, source=kernel.source.replace("%5, 1, 1, 1, 0, 0;", "%5, 0, 1, 1, 0, 0;")
+    )
+    run_emulated(over, arrays, (0,))
 
 
 FENCE = '  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");\n'

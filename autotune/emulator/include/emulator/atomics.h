@@ -36,11 +36,15 @@ EMULATOR_OWN void poll(uintptr_t caller) {
   emulator_switch(&current->stack_pointer, scheduler_stack);
 }
 
-EMULATOR_OWN void check_atomic(void* at, uint32_t bytes) {
-  poll(reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
+EMULATOR_OWN void check_atomic_of(uintptr_t at, uint32_t bytes, uintptr_t caller) {
+  poll(caller);
   see(own_warp(), released);
-  check(reinterpret_cast<uintptr_t>(at), bytes, Access::atomic,
-        reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
+  check(at, bytes, Access::atomic, caller);
+}
+
+EMULATOR_OWN void check_atomic(void* at, uint32_t bytes) {
+  check_atomic_of(reinterpret_cast<uintptr_t>(at), bytes,
+                  reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
 }
 
 // Not by a constructor, which the compiler would watch.

@@ -60,14 +60,24 @@ EMULATOR_OWN void write_volatile(uintptr_t address, uint32_t bytes, uintptr_t ca
   check(address, bytes, current->has_fenced ? Access::atomic : Access::relaxed, caller);
 }
 
+// Reports a read of sums of a product that has not been waited for.
+EMULATOR_OWN void check_sums(uintptr_t address, uint32_t bytes, uintptr_t caller);
+
+// Local memory is not watched, but for the registers of sums.
+EMULATOR_QUICK void check_local(uintptr_t address, uint32_t bytes, Access access, uintptr_t caller) {
+  if (access == Access::read && current && current->pending_sums) check_sums(address, bytes, caller);
+}
+
 }  // namespace emulator
 
 #define EMULATOR_HOOK(name, bytes, access, natural)                                             \
   extern "C" EMULATOR_CALLED void __tsan_##name(void* p) {                                    \
     const uintptr_t address = reinterpret_cast<uintptr_t>(p);                                   \
+    const uintptr_t caller = reinterpret_cast<uintptr_t>(__builtin_return_address(0));          \
     if (!emulator::is_local(address))                                                           \
-      emulator::check(address, bytes, emulator::Access::access,                                 \
-                      reinterpret_cast<uintptr_t>(__builtin_return_address(0)), natural);       \
+      emulator::check(address, bytes, emulator::Access::access, caller, natural);               \
+    else                                                                                        \
+      emulator::check_local(address, bytes, emulator::Access::access, caller);                  \
   }
 // Volatile accesses are those of flags (PTX has them as relaxed ones): a thread may read one until another
 // has written it. A write is as an atomic operation if a fence is before it, and nothing else is written
@@ -100,9 +110,12 @@ EMULATOR_HOOKS(16)
 #define EMULATOR_RANGE_HOOK(name, access)                                                        \
   extern "C" EMULATOR_CALLED void __tsan_##name(void* p, size_t n) {                           \
     const uintptr_t address = reinterpret_cast<uintptr_t>(p);                                    \
+    const uintptr_t caller = reinterpret_cast<uintptr_t>(__builtin_return_address(0));           \
+    const uint32_t bytes = static_cast<uint32_t>(n);                                             \
     if (n && !emulator::is_local(address))                                                       \
-      emulator::check(address, static_cast<uint32_t>(n), emulator::Access::access,               \
-                      reinterpret_cast<uintptr_t>(__builtin_return_address(0)), false);          \
+      emulator::check(address, bytes, emulator::Access::access, caller, false);                  \
+    else if (n)                                                                                  \
+      emulator::check_local(address, bytes, emulator::Access::access, caller);                   \
   }
 EMULATOR_RANGE_HOOK(read_range, read)
 EMULATOR_RANGE_HOOK(write_range, write)

@@ -86,6 +86,7 @@ struct EMULATOR_HIDDEN PtxRun {
   uint64_t variables[most_variables];
   Line line;
   uint32_t site;
+  uintptr_t caller;
 
   EMULATOR_QUIET uint64_t value(int i) const {
     const PtxWord& word = now->words[i];
@@ -291,8 +292,8 @@ EMULATOR_OWN void ptx(const char* text, std::initializer_list<Operand> outputs =
   int count = 0;
   for (const Operand& each : outputs) operands[count++] = each;
   for (const Operand& each : inputs) operands[count++] = each;
-  PtxRun run = {&program, nullptr, operands, count, {}, line,
-                site_of(reinterpret_cast<uintptr_t>(__builtin_return_address(0)))};
+  const uintptr_t caller = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
+  PtxRun run = {&program, nullptr, operands, count, {}, line, site_of(caller), caller};
   for (int i = 0; i < program.count; ++i) {
     run.now = program.instructions + i;
     if (!run.now->perform)

@@ -243,18 +243,19 @@ EMULATOR_OWN void multiply_tiles(PtxRun& run) {
   warp.meet(&given);
 }
 
-// Sums of products that have not been waited for. Their registers are poisoned until then: who reads
-// them computes wrong results, and who writes them is told.
+// Sums of products. Until these are waited for, their registers are poisoned: who reads or writes them is
+// told. Afterwards it is known what a fence has found in them.
 struct Sums {
   Sums* next;
+  bool pending;    // its product has not been waited for
   uint32_t group;  // of the last product that adds to them
   Line line;
   int count;
   uint32_t* registers[128];
-  uint32_t values[128];
+  uint32_t values[128];  // of the product, or at the last wgmma.fence after it
 };
 
-EMULATOR_OWN void give_back(const Sums& sums) {
+EMULATOR_OWN void give_back(Sums& sums) {
   uint32_t poisoned;
   memset(&poisoned, poison, sizeof poisoned);
   for (int i = 0; i < sums.count; ++i) {
@@ -263,6 +264,7 @@ EMULATOR_OWN void give_back(const Sums& sums) {
            "for that", EMULATOR_WHERE(current), sums.line.file, sums.line.number);
     *sums.registers[i] = sums.values[i];
   }
+  sums.pending = false, --current->pending_sums;
 }
 
 EMULATOR_OWN void take_away(Sums& sums) {
@@ -270,30 +272,62 @@ EMULATOR_OWN void take_away(Sums& sums) {
     sums.values[i] = *sums.registers[i];
     memset(sums.registers[i], poison, sizeof(uint32_t));
   }
+  sums.pending = true, ++current->pending_sums;
 }
 
-// The sums that a product adds to: those of one before, or others.
-EMULATOR_OWN Sums& sums_of(const PtxRun& run) {
-  const int count = run.count_of(0);
-  uint32_t* const first = static_cast<uint32_t*>(run.operands[run.now->words[0].index].at);
-  for (Sums* each = current->sums; each; each = each->next)
-    if (each->registers[0] == first) return give_back(*each), *each;
-  Sums* const made = static_cast<Sums*>(malloc(sizeof(Sums)));
-  made->next = current->sums, made->count = count, current->sums = made;
-  for (int i = 0; i < count; ++i)
-    made->registers[i] = static_cast<uint32_t*>(run.operands[run.now->words[i].index].at);
-  return *made;
+EMULATOR_OWN void check_sums(uintptr_t address, uint32_t bytes, uintptr_t caller) {
+  for (const Sums* each = current->sums; each; each = each->next)
+    for (int i = 0; each->pending && i < each->count; ++i)
+      if (reinterpret_cast<uintptr_t>(each->registers[i]) - address < bytes)
+        fail(EMULATOR_THREAD " reads at {site:%u} a sum of the product in inline PTX at %s:%d, which it has "
+             "not waited for", EMULATOR_WHERE(current), site_of(caller), each->line.file, each->line.number);
+}
+
+EMULATOR_OWN uint32_t* sum_register(const PtxRun& run, int i) {
+  return static_cast<uint32_t*>(run.operands[run.now->words[i].index].at);
+}
+
+// Tells whether the sums are those of an instruction: another variable may begin where one was.
+EMULATOR_OWN bool are_of(const Sums& sums, const PtxRun& run) {
+  bool same = sums.count == run.count_of(0);
+  for (int i = 0; same && i < sums.count; ++i) same = sums.registers[i] == sum_register(run, i);
+  return same;
+}
+
+// The sums that a product adds to: those of one before, or others. What a thread has done to them since
+// must be before its last fence.
+EMULATOR_OWN Sums& sums_of(const PtxRun& run, bool adds) {
+  Sums* own = current->sums;
+  while (own && own->registers[0] != sum_register(run, 0)) own = own->next;
+  if (own && own->pending) return give_back(*own), *own;
+  const bool known = own && are_of(*own, run);
+  for (int i = 0; known && adds && i < own->count; ++i)
+    if (*own->registers[i] != own->values[i])
+      fail(EMULATOR_THREAD " issues a product " EMULATOR_PTX_AT " that adds to sums which it has changed, with no "
+           "wgmma.fence between", EMULATOR_WHERE(current), EMULATOR_PTX_LINE(run));
+  if (known) return *own;
+  if (!own) {
+    own = static_cast<Sums*>(malloc(sizeof(Sums)));
+    own->next = current->sums, current->sums = own;
+  }
+  own->pending = false, own->count = run.count_of(0);
+  for (int i = 0; i < own->count; ++i) own->registers[i] = sum_register(run, i);
+  return *own;
 }
 
 // What a thread has put in registers is there for its products after such a fence only. That there is one
-// before the first is checked; later ones may follow others whose sums it has not touched.
-EMULATOR_OWN void ptx_wgmma_fence(PtxRun&) { current->has_fenced_registers = true; }
+// before the first is checked, and of later ones that of sums that were used before.
+EMULATOR_OWN void ptx_wgmma_fence(PtxRun&) {
+  current->has_fenced_registers = true;
+  for (Sums* each = current->sums; each; each = each->next)
+    for (int i = 0; !each->pending && i < each->count; ++i) each->values[i] = *each->registers[i];
+}
 
 EMULATOR_OWN void ptx_wgmma(PtxRun& run) {
   if (!current->has_fenced_registers)
     fail(EMULATOR_THREAD " issues a product " EMULATOR_PTX_AT " with no wgmma.fence before it",
          EMULATOR_WHERE(current), EMULATOR_PTX_LINE(run));
-  Sums& sums = sums_of(run);
+  Sums& sums = sums_of(run, run.value(run.count_of(0) + run.count_of(1) + 1) != 0);
   multiply_tiles(run);
   sums.group = current->products.group;
   sums.line.file = run.line.file, sums.line.number = run.line.number;
@@ -301,26 +335,20 @@ EMULATOR_OWN void ptx_wgmma(PtxRun& run) {
 }
 
 EMULATOR_OWN void drop_sums(Thread& t, bool exits) {
-  if (exits && t.sums)
-    fail(EMULATOR_THREAD " exits before it has waited for the product in inline PTX at %s:%d",
-         EMULATOR_WHERE(current), t.sums->line.file, t.sums->line.number);
+  for (const Sums* each = t.sums; exits && each; each = each->next)
+    if (each->pending)
+      fail(EMULATOR_THREAD " exits before it has waited for the product in inline PTX at %s:%d",
+           EMULATOR_WHERE(current), each->line.file, each->line.number);
   while (Sums* const one = t.sums) t.sums = one->next, free(one);
+  t.pending_sums = 0;
 }
 
 EMULATOR_OWN void ptx_wgmma_commit(PtxRun&) { ++current->products.group; }
 // All lanes of a warp wait together, which orders what they read before.
 EMULATOR_OWN void ptx_wgmma_wait(PtxRun& run) {
   wait_groups(current->products, run.word(0));
-  for (Sums** at = &current->sums; *at;) {
-    Sums* const one = *at;
-    if (one->group >= current->products.waited) {
-      at = &one->next;
-      continue;
-    }
-    give_back(*one);
-    *at = one->next;
-    free(one);
-  }
+  for (Sums* each = current->sums; each; each = each->next)
+    if (each->pending && each->group < current->products.waited) give_back(*each);
   together("wgmma.wait_group", warp_barrier, 0xffffffffu, 0, 0, 32, run.line.number);
 }
 

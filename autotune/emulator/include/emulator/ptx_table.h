@@ -1,7 +1,10 @@
 // The instructions of inline PTX that the emulator knows, with all that follows their names: of
-// others the emulator would not know what a part of the name changes.
+// others the emulator would not know what a part of the name changes. Loads, stores and atomic
+// operations that are not among them are those of ptx_atomics.h.
 #pragma once
 
+#include "ptx_atomics.h"
+#include "ptx_fp8.h"
 #include "ptx_matrix.h"
 #include "ptx_memory.h"
 #include "ptx_sync.h"
@@ -41,6 +44,16 @@ EMULATOR_OWN PtxPerform ptx_known(const char* name, int words) {
       {"setmaxnreg.inc.sync.aligned.u32", ptx_setmaxnreg, 1},
       {"setmaxnreg.dec.sync.aligned.u32", ptx_setmaxnreg, 1},
       {"fence.mbarrier_init.release.cluster", ptx_nothing},
+      {"fence.acq_rel.cta", ptx_fence},
+      {"fence.acq_rel.cluster", ptx_fence},
+      {"fence.acq_rel.gpu", ptx_fence},
+      {"fence.acq_rel.sys", ptx_fence},
+      {"fence.sc.cta", ptx_fence},
+      {"fence.sc.gpu", ptx_fence},
+      {"fence.sc.sys", ptx_fence},
+      {"membar.cta", ptx_fence},
+      {"membar.gl", ptx_fence},
+      {"membar.sys", ptx_fence},
       {"fence.proxy.async", ptx_proxy_fence},
       {"fence.proxy.async.shared::cta", ptx_proxy_fence},
       {"fence.proxy.async.shared::cluster", ptx_proxy_fence},
@@ -95,6 +108,18 @@ EMULATOR_OWN PtxPerform ptx_known(const char* name, int words) {
       {"cvt.rn.f16x2.f32", ptx_to_halves, 3},
       {"cvt.rn.bf16x2.f32", ptx_to_bfloats, 3},
       {"cvt.rna.tf32.f32", ptx_to_tf32, 2},
+      {"cvt.rn.satfinite.e4m3x2.f32", ptx_floats_to_fp8, 3},
+      {"cvt.rn.satfinite.e5m2x2.f32", ptx_floats_to_fp8, 3},
+      {"cvt.rn.satfinite.relu.e4m3x2.f32", ptx_floats_to_fp8, 3},
+      {"cvt.rn.satfinite.relu.e5m2x2.f32", ptx_floats_to_fp8, 3},
+      {"cvt.rn.satfinite.e4m3x2.f16x2", ptx_halves_to_fp8, 2},
+      {"cvt.rn.satfinite.e5m2x2.f16x2", ptx_halves_to_fp8, 2},
+      {"cvt.rn.satfinite.relu.e4m3x2.f16x2", ptx_halves_to_fp8, 2},
+      {"cvt.rn.satfinite.relu.e5m2x2.f16x2", ptx_halves_to_fp8, 2},
+      {"cvt.rn.f16x2.e4m3x2", ptx_fp8_to_halves, 2},
+      {"cvt.rn.f16x2.e5m2x2", ptx_fp8_to_halves, 2},
+      {"cvt.rn.relu.f16x2.e4m3x2", ptx_fp8_to_halves, 2},
+      {"cvt.rn.relu.f16x2.e5m2x2", ptx_fp8_to_halves, 2},
       // Matrices.
       {"ldmatrix.sync.aligned.m8n8.x*.shared.b16", ptx_load_matrices},
       {"ldmatrix.sync.aligned.m8n8.x*.trans.shared.b16", ptx_load_matrices},
@@ -118,7 +143,7 @@ EMULATOR_OWN PtxPerform ptx_known(const char* name, int words) {
   for (const PtxKnown& each : known)
     if (ptx_matches(each.name, name) && (!each.most || (words >= each.least && words <= each.most)))
       return each.perform;
-  return nullptr;
+  return ptx_access_known(name, words);
 }
 
 }  // namespace emulator

@@ -60,7 +60,8 @@ struct Thread {
   Copy* copies;
   Groups products, stores;  // wgmma, and copies of boxes to global memory
   uint32_t fenced;          // at its last fence of proxies, see races.h
-  Sums* sums;               // of products that it has not waited for, see ptx_matrix.h
+  Sums* sums;               // of products, see ptx_matrix.h
+  uint32_t pending_sums;    // how many of them it has not waited for
   bool arrived;             // at the barrier of the cluster, in `cluster_phase`, and has not waited
   uint32_t cluster_phase;
   uint32_t polls, poll_site;  // of what others may change, see hooks.h; the last
