@@ -4,8 +4,9 @@
     python -m benchmarks.few_rows_drawn --rows 5 12 --layouts nt --dtypes float32
     python -m benchmarks.few_rows_drawn --only "8x33000x1504 nn float16" "12x50257x768 nt"
 
-Of each product stand the times of cuBLAS by weights as they are and by weights stored the other
-way (the fastest of matmul, mv and cuBLASLt), of what runs untuned, and of the untuned choice of
+Of each product stand the times of cuBLAS by weights as they are, by weights stored the other way,
+and by matrices that are padded where rows of 16-bit floats are not aligned to 16 bytes (the
+fastest of matmul, mv and cuBLASLt), of what runs untuned, and of the untuned choice of
 each other template that serves it, hot and cold as in `few_rows`. Each kernel is verified against
 float64 first. ``--build-only`` builds kernels into ``--folder``, ``--out`` gets a line of JSON for
 each product, and none is begun after ``--seconds``.
@@ -48,7 +49,7 @@ DTYPES = ("float32", "float16", "float32", "bfloat16")
 LAYOUTS = ("nt", "nn", "nt", "nn", "tn")
 TOLERANCES = {"float32": 1e-5, "float16": 4e-3, "bfloat16": 2e-2}
 CHOOSING, ROUNDS = 5, 9
-OTHER = f"{LIBRARY}, other layout"
+OTHER, PADDED = f"{LIBRARY}, other layout", f"{LIBRARY}, padded"
 
 
 def drawn(options: argparse.Namespace) -> list[Case]:
@@ -83,6 +84,8 @@ def families(shape: Any, target: Any) -> Iterator[tuple[str, Any, dict[str, int]
         gemm_half,
         gemm_padded,
         gemm_skinny,
+        gemm_skinny_across,
+        gemm_skinny_unaligned,
         gemm_tma,
         matvec_across,
         matvec_cuda,
@@ -106,6 +109,10 @@ def families(shape: Any, target: Any) -> Iterator[tuple[str, Any, dict[str, int]
         copied = gemm_padded.is_needed(shape) or gemm_padded.gains(shape, target)
         others: Any = gemm_padded.Padded(gemm_half) if copied else gemm_half
         yield "on copies" if copied else "in tiles", others, others.default_choice(shape, target)
+        for by_class in (gemm_skinny_across, gemm_skinny_unaligned):
+            if by_class.refusal(shape) is None:
+                name = by_class.__name__.rpartition(".")[2]
+                yield name, by_class, by_class.default_choice(shape, target)
     if gemm_skinny.refusal(shape) is None:
         yield "gemm_skinny", gemm_skinny, gemm_skinny.default_choice(shape, target)
     if gemm_tma.refusal(shape) is None:
@@ -129,6 +136,17 @@ def plans_of(case: Case, pool: ThreadPoolExecutor, folder: Path) -> list[Plan]:
     return [(known, one, pool.submit(built, one, folder)) for known, one in found.values()]
 
 
+def padded(case: Case, a: Any, b: Any) -> tuple[Any, Any, Any]:
+    """Return the operands with zeros, so that 8 divides all rows, and a matrix for the result."""
+    import torch
+
+    def filled(x: Any, rows: bool) -> Any:
+        return torch.nn.functional.pad(x, (0, -x.shape[1] % 8, 0, -x.shape[0] % 8 * rows))
+
+    left, right = case.operands(filled(a, case.left_turned), filled(b, True))
+    return left, right, torch.empty((left.shape[0], right.shape[1]), dtype=a.dtype, device="cuda")
+
+
 def raced(case: Case, plans: Sequence[Plan], seed: int) -> dict[str, Any]:
     """Return the times of all sides, hot and cold; of cold ones less that of writing."""
     import torch
@@ -144,6 +162,8 @@ def raced(case: Case, plans: Sequence[Plan], seed: int) -> dict[str, Any]:
         LIBRARY: list(libraries(left, right, out)),
         OTHER: list(libraries(left, other, out)),
     }
+    if case.dtype != "float32" and (shape.a_run % 8 or shape.b_run % 8):
+        ways[PADDED] = list(libraries(*padded(case, a, b)))
     failures = list[Any]()
     wanted = left.double() @ right.double()
     good = list(verified((a, b), wanted, TOLERANCES[case.dtype], plans, failures))

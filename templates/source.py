@@ -22,6 +22,7 @@ from .convolutions.conv2d_shape import OWNER, Conv2d
 from .convolutions.window_shape import four, two
 from .epilogue import Epilogue
 from .products import (
+    few_rows_half,
     gemm_batched_cpu,
     gemm_cpu,
     gemm_float,
@@ -33,7 +34,6 @@ from .products import (
     gemm_small_k,
     gemm_tf32,
     gemm_transposed,
-    gemm_wgmma,
     matvec_cuda,
 )
 from .products import (
@@ -49,8 +49,6 @@ from .rows.split_rows import SplitRows
 from .space_notes import describe_families, read_older_records
 
 Extents = int | Sequence[int]
-# A knob of each family of 16-bit floats but `matvec_cuda`, which was tuned if a log has it.
-KNOBS_OF_COPIES = ("warps_m", "tile_m", "family")
 
 
 class Shape(Protocol):
@@ -270,8 +268,8 @@ def family_of_product(
     if as_float32 or shape.dtype == "float32":
         family = gemm_float.family_of(shape, target, get_config(), fma)
         return family, gemm_float.taken(family, shape)
-    if shape.dtype in HALVES and _as_they_are(shape, target):
-        return matvec_cuda, shape
+    if few := few_rows_half.family_of(shape, target, get_config()):
+        return few, shape
     if shape.dtype in HALVES and _on_copies(shape, target):
         return _odd_rows(shape, target), shape
     old = gemm_half.chosen_before(get_config())
@@ -286,14 +284,6 @@ def family_of_product(
     if not old and gemm_transposed.is_needed(shape, target):
         return gemm_transposed, shape
     return tensor_core_family(shape), shape
-
-
-def _as_they_are(shape: Gemm, target: Target) -> bool:
-    """Return whether few rows multiply unaligned weights that are not copied first."""
-    config = get_config()
-    if any(knob in config for knob in KNOBS_OF_COPIES):
-        return False
-    return gemm_wgmma.has_wgmma(target) and matvec_cuda.suits_halves(shape)
 
 
 def _odd_rows(shape: Gemm, target: Target) -> Family[Any]:

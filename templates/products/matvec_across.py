@@ -15,16 +15,18 @@ from autotune.errors import TemplateError
 
 from .. import choices, common
 from . import l2_resident
-from .gemm_cuda import MEMORY_BYTES, NEAR_BYTES, REGISTERS, SHARED_BYTES
+from .gemm_cuda import REGISTERS, SHARED_BYTES
 from .gemm_shape import Gemm, first_names, result_name
 
 # Rows of a that a thread has sums of, at most.
 MOST_ROWS = 4
 # Elements of a, which each block has in shared memory.
 MOST_STAGED = 2**15
-# Bytes of a b beyond the L2 cache that are read in a cycle in long runs, and columns of a run by
-# which the share of its time grows that is lost.
-FAR_BYTES, OPENING = 2250, 5.8
+# Bytes of b from which on little of it is in the L2 cache when it is read again; bytes that are
+# read in a cycle beyond and within it, by a multiprocessor, and columns by which runs are longer.
+FAR, FAR_BYTES, NEAR_RUNS, OWN_BYTES, ENDS = 50 * 10**6, 2180, 2520, 51, 3.8
+# Multiprocessors that clusters of four and more leave idle.
+LEFT_IDLE = 12
 # Bytes of b up to which a part stays in the cache untuned: 1x50256x1024, four in turn, took an
 # H200 51.0 us instead of 49.7, but 1x11008x4096 44.9 instead of 47.8.
 MOST_RESIDENT = 200_000_000
@@ -73,10 +75,11 @@ def refusal(shape: Gemm) -> str | None:
 
 
 def suits(shape: Gemm, target: Target) -> bool:
-    """Return whether a product can run so untuned: of one row, which shared memory holds.
+    """Return whether a product runs so untuned: of one row, which shared memory holds.
 
-    On an H200 1x6042x2003 took 13.5 us so and 16.5 by `gemm_cuda`, 1x1276x3900 6.5 and 7.9; but
-    2x3956x4548 24.6 and 22.2, 4x8996x824 12.4 and 9.5.
+    On an H200 of 29 from 1x256x256 to 1x20002x3333 all but five were faster so than by
+    `gemm_cuda`, hot and after 100 MB were written together, by up to 1.5 times; 1x2696x4016 took
+    1.1 times as long. But 2x3956x4548 24.6 us and 22.2, 4x8996x824 12.4 and 9.5.
     """
     if shape.m > 1 or refusal(shape) is not None:
         return False
@@ -123,45 +126,34 @@ def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple
 def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles: of memory, of the latency of turns, and of the reduction.
 
-    The constants were fitted to products of one row by 4096x4096, 2003x6042, 1192x1771 and
-    1213x15092 on an H200. Of 7 to 13 choices each for ten, the one of the least estimate took 1.00
-    to 1.11 times as long as the fastest. Those of a b beyond the L2 cache whose rows are not
-    aligned to 16 bytes are a fit to 55 choices of four, by which six of seven others and of these
-    were 1.17 to 1.24 times as fast.
-    Choices may be arrays of them.
+    The constants were fitted to the geometric mean of times hot and after 100 MB were written, of
+    138 choices of 14 products of one row on an H200, with an error of 11%. Choices may be arrays.
     """
     tiling, c = AcrossTiling(shape, choice), choice
-    count, size = common.multiprocessors(target), 4 * shape.n * shape.k
-    far = size > NEAR_BYTES
+    # Clusters of four and more leave a tenth of the multiprocessors idle.
+    count = common.multiprocessors(target) - LEFT_IDLE * (c["split"] > 2)
+    far = weight_bytes(shape) > FAR
     waves = common.ceil_div(tiling.blocks, count * tiling.resident)
     together = common.smaller(tiling.resident, common.ceil_div(tiling.blocks, count))
-    clustered = c["split"] > 1
-    own = waves * together * 4 * tiling.range * tiling.columns / 40
-    apart, turn = 16 / common.smaller(c["across"], 16), 800.0 if far else 210.0
-    if far and shape.n % 4 > 0:
-        # Short runs of rows that are not aligned read some sectors twice.
-        runs = (1 + OPENING / tiling.columns) * (0.9 + 0.1 * apart)
-        reading = common.larger(size / FAR_BYTES * runs, own)
-        turn = 610.0
-    else:
-        # Lanes of a warp that load different rows read them more slowly, and so do short runs.
-        runs = apart**0.15 * (32 / common.smaller(tiling.columns, 32)) ** 0.1
-        reading = (size / MEMORY_BYTES if far else own) * runs * (1 + 0.06 * clustered)
-    waiting = waves * tiling.turns * turn
+    # Of a run of columns in a row sectors at both ends are loaded in part.
+    run = 4 * tiling.range * (tiling.columns + ENDS * (1 + (shape.n % 8 > 0)))
+    own = waves * together * run / OWN_BYTES
+    all_runs = tiling.blocks * run / (FAR_BYTES if far else NEAR_RUNS)
+    # Lanes of a warp that load different rows read them more slowly.
+    apart = (16 / common.smaller(c["across"], 16)) ** 0.24
+    reading = common.larger(own, all_runs) * apart
+    waiting = waves * tiling.turns * (740.0 if far else 440.0)
     working = waves * tiling.turns * tiling.turn * tiling.columns * together * shape.m / 64
     cycles: float = (reading**3 + waiting**3 + working**3) ** (1 / 3)
-    summing = 0.1 * tiling.threads * shape.m * c["vec"]
-    return cycles + (2500 if far else 4500) + waves * (1200 * clustered + summing)
+    summing = 0.002 * tiling.threads * shape.m * c["vec"]
+    joining = waves * 1000 * (c["split"] > 1) + 54 * (c["split"] - 1)
+    return cycles + 4080 + joining + waves * summing
 
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
-    """Return a good guess for a shape that was never tuned: the best by estimate.
-
-    Of choices that are as good, lanes with the widest vectors count: a warp reads one run.
-    """
-    options = _sizes(shape)
+    """Return a good guess for a shape that was never tuned: the best by estimate."""
     choice = choices.best_of_all(
-        options | {"vec": options["vec"][::-1]},
+        _sizes(shape),
         partial(_rules, shape=shape, target=target),
         partial(estimate, shape, target=target),
     )
@@ -171,11 +163,11 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
 def _resident(shape: Gemm, target: Target) -> int:
     """Return how many megabytes of b stay in the L2 cache untuned.
 
-    Sectors of rows that are not aligned to them are read twice, by neighbouring blocks: loaded
-    evict first 1x4262x18887 took an H200 85 us instead of 83.
+    Of 48 MB all of it does: 1x17000x700 took an H200 9.3 us so and 13.1 with 8 MB, and 18.5 and
+    16.9 after 100 MB were written; but 1x9000x1501, 54 MB, 15.9 and 14.5, and 20.9 and 19.2.
     """
-    aligned = 4 * shape.n % l2_resident.SECTOR == 0
-    return aligned * l2_resident.untuned(weight_bytes(shape), target, MOST_RESIDENT)
+    far = weight_bytes(shape) >= FAR
+    return far * l2_resident.untuned(weight_bytes(shape), target, MOST_RESIDENT)
 
 
 def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:

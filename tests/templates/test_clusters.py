@@ -15,6 +15,8 @@ from autotune.templates.products import (
     gemm_bf16x3,
     gemm_cuda,
     gemm_skinny,
+    gemm_skinny_across,
+    gemm_skinny_unaligned,
     gemm_tma,
     gemm_tma_tiling,
     gemm_unaligned,
@@ -91,6 +93,14 @@ CASES = {
     "matvec": (
         matvec_across, Gemm(3, 64, 96, epilogue=GELU),
         {"vec": 1, "across": 64, "along": 1, "ahead": 4, "split": 4},
+    ),
+    "skinny-across": (
+        gemm_skinny_across, Gemm(3, 67, 301, "bfloat16", epilogue=GELU),
+        {"strips": 1, "along": 1, "ahead": 1, "split": 4},
+    ),
+    "skinny-unaligned": (
+        gemm_skinny_unaligned, Gemm(9, 67, 301, "float16", transpose_b=True, epilogue=GELU),
+        {"groups": 1, "along": 2, "together": 1, "split": 4},
     ),
     "images": (
         conv2d_cuda, Conv2d(1, 9, 10, 20, 16, 3, 3, (1, 1), (1, 1), True, False),

@@ -54,7 +54,7 @@ CHOSEN = {
     "few rows, an odd sum": (Gemm(2, 6366, 11617, transpose_b=True), matvec_cuda),
     "few rows, b as [k, n]": (Gemm(4, 8996, 824), gemm_cuda),
     "one row, b as [k, n]": (Gemm(1, 6042, 2003), matvec_across),
-    "one row of few terms, b as [k, n]": (Gemm(1, 600, 600), gemm_cuda),
+    "one row of few terms, b as [k, n]": (Gemm(1, 600, 600), matvec_across),
     "some rows, b as [k, n]": (Gemm(17, 4970, 3493), gemm_bf16x3_fused),
     "short sums, unaligned rows of results": (
         Gemm(1720, 2006, 52, transpose_b=True), gemm_bf16x3_fused,

@@ -2,14 +2,13 @@
 
 import autotune.templates  # noqa: F401 - registers the tasks
 import pytest
-from autotune.templates.products import gemm_half, gemm_mma, gemm_padded, matvec_cuda
+from autotune.templates.products import matvec_cuda
 from autotune.templates.products.gemm_shape import Gemm
 
 from autotune.errors import TemplateError
 from autotune.kernel import launch_violation
 from autotune.target import Target
-from autotune.task import ConfigEntity, create
-from autotune.task.kinds import OtherOptionEntity
+from autotune.task import create
 from tests.templates.emulated import check_emulated
 
 HOPPER = Target("cuda -arch=sm_90")
@@ -54,32 +53,6 @@ def test_few_rows_by_weights_along_the_sum_run_so_as_products_of_matrices_untune
 
     assert [first(m) for m in (1, 4, 5)] == ["matvec"] * 3
     assert "matvec" not in (first(12), first(13), first(12, 2047), first(4, turned=False))
-
-
-def test_few_rows_of_halves_multiply_unaligned_weights_without_copies_untuned():
-    def entries(m, n, k, turned=True, arch="sm_90"):
-        args = (m, n, k, "float16", 1, False, turned)
-        task = create("gemm.cuda", args, f"cuda -arch={arch}")
-        return [call.entry for call in task.instantiate(task.default()).calls]
-
-    assert entries(1, 50257, 767) == ["matvec_unaligned"]
-    assert entries(2, 13240, 6062) == entries(4, 3000, 2999) == ["matvec"]
-    others = [entries(5, 3000, 2999), entries(4, 3000, 2999, turned=False),
-              entries(4, 3000, 2999, arch="sm_80"), entries(2, 100, 999)]  # fmt: skip
-    assert all(each[0] == "pad" for each in others)
-    assert entries(2, 7584, 6296) == ["gemm_skinny"]
-    assert entries(4, 3104, 8402)[0] == "gemm_mma"
-
-
-@pytest.mark.parametrize("k", [767, 766])
-def test_a_log_of_unaligned_weights_on_copies_stays_valid(k):
-    shape = Gemm(2, 50257, k, "float16", transpose_b=True)
-    family = gemm_padded.Padded(gemm_half) if k % 2 else gemm_mma
-    choice = family.default_choice(shape, HOPPER)
-    entities = {name: OtherOptionEntity(value) for name, value in choice.items()}
-    args = (shape.m, shape.n, shape.k, shape.dtype, 1, False, True)
-    source = create("gemm.cuda", args, HOPPER).instantiate(ConfigEntity(0, None, entities))
-    assert source.text() == family.kernel(shape, choice).text()
 
 
 def test_a_warp_has_a_row_of_large_weights_for_more_than_a_few_rows_untuned():

@@ -83,10 +83,19 @@ def test_unaligned_rows_beyond_the_cache_are_read_in_runs_of_128_columns_untuned
     assert matvec_across.AcrossTiling(shape, choice).columns >= 128
 
 
-def test_of_choices_that_are_as_good_the_one_with_the_widest_vectors_counts():
-    shape = Gemm(1, 2050, 25000)
+def test_a_choice_whose_turns_wait_too_long_to_be_counted_in_integers_is_no_good_one():
+    shape = Gemm(1, 500, 20000)
     choice = matvec_across.default_choice(shape, HOPPER)
-    narrow = choice | {"vec": 1, "across": 64}
-    assert (choice["vec"], choice["across"]) == (2, 32)
-    cycles = [matvec_across.estimate(shape, each, HOPPER) for each in (choice, narrow)]
-    assert cycles[0] == cycles[1]
+    slowest = {"vec": 4, "across": 64, "along": 1, "ahead": 4, "split": 1}
+    columns = {name: np.array([choice[name], value]) for name, value in slowest.items()}
+    good, bad = matvec_across.estimate(shape, columns, HOPPER)
+    assert good < bad
+    assert choice["split"] == 8
+
+
+def test_weights_that_the_cache_nearly_holds_stay_whole_untuned():
+    kept = [
+        matvec_across.default_choice(Gemm(1, n, k), HOPPER)["resident_mb"]
+        for n, k in ((17000, 700), (9000, 1501), (3001, 5003))
+    ]
+    assert kept == [0, 8, 8]

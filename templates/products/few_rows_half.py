@@ -1,0 +1,63 @@
+"""Products of few rows of 16-bit floats by unaligned weights: which kernels run a shape.
+
+Vectors of 16 bytes do not divide rows of b. Three families read them without copies:
+`matvec_cuda` one row of a by a b stored as [n, k], `gemm_skinny_unaligned` more, and
+`gemm_skinny_across` those by a b stored as [k, n].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from types import ModuleType
+
+from autotune import Target
+
+from . import gemm_skinny_across, gemm_skinny_unaligned, gemm_small_k, matvec_cuda
+from .gemm_shape import HALVES, Gemm
+from .gemm_wgmma import has_wgmma
+
+# A knob that none of the others of 16-bit floats has: by it a configuration of a log is known.
+KNOBS = {
+    "lanes": matvec_cuda, "strips": gemm_skinny_across, "together": gemm_skinny_unaligned,
+}  # fmt: skip
+# Columns from which on it is worth a kernel of its own.
+LEAST_COLUMNS = 64
+# The same of families that copy b, or read its even rows four bytes at a time.
+KNOBS_OF_OTHERS = ("warps_m", "tile_m", "family")
+
+
+def family_of(shape: Gemm, target: Target, knobs: Container[str]) -> ModuleType | None:
+    """Return the kernels that a configuration is of, or, of none, the fastest; None if others'.
+
+    Args:
+        knobs: names of the knobs that were chosen, if any.
+    """
+    if shape.dtype not in HALVES or any(knob in knobs for knob in KNOBS_OF_OTHERS):
+        return None
+    known = next((family for knob, family in KNOBS.items() if knob in knobs), None)
+    return known or _fastest(shape, target)
+
+
+def _fastest(shape: Gemm, target: Target) -> ModuleType | None:
+    if not has_wgmma(target) or shape.b_run % gemm_skinny_across.VECTOR == 0:
+        return None
+    if matvec_cuda.suits_halves(shape):
+        return matvec_cuda
+    family = gemm_skinny_unaligned if shape.transpose_b else gemm_skinny_across
+    if not _suits(shape) or family.refusal(shape) is not None:
+        return None
+    choice = family.default_choice(shape, target)
+    return family if family.violation(shape, choice, target) is None else None
+
+
+def _suits(shape: Gemm) -> bool:
+    """Return whether a product is fastest by a kernel that reads unaligned weights as they are.
+
+    By odd ones, which others copy: on an H200 36 of 37 drawn or picked were 1.1 to 3.3 times as
+    fast, 16x999x7001 as fast. Even ones are read by ``mma.sync`` in tiles too: of five beyond the
+    L2 cache four were 1.1 to 1.4 times as fast so, but 4x4098x4098 took 14.3 us so and 11.4.
+    """
+    read_by_others = shape.b_run % 2 == 0
+    far = gemm_skinny_across.weight_bytes(shape) >= gemm_skinny_across.FAR
+    long = shape.k > gemm_small_k.LONGEST and shape.n >= LEAST_COLUMNS
+    return long and (far or not read_by_others)
