@@ -12,7 +12,14 @@ from types import ModuleType
 
 from autotune import Target
 
-from . import gemm_skinny_across, gemm_skinny_unaligned, gemm_small_k, matvec_cuda
+from . import (
+    gemm_padded,
+    gemm_skinny_across,
+    gemm_skinny_unaligned,
+    gemm_small_k,
+    l2_resident,
+    matvec_cuda,
+)
 from .gemm_shape import HALVES, Gemm
 from .gemm_wgmma import has_wgmma
 
@@ -20,8 +27,9 @@ from .gemm_wgmma import has_wgmma
 KNOBS = {
     "lanes": matvec_cuda, "strips": gemm_skinny_across, "together": gemm_skinny_unaligned,
 }  # fmt: skip
-# Columns from which on it is worth a kernel of its own.
-LEAST_COLUMNS = 64
+# Columns from which on a kernel reads b as it is untuned, and elements of b from which on it is
+# faster than copies for more rows of a than a fragment of ``mma.sync`` has.
+LEAST_COLUMNS, LEAST_OF_MANY, ITEM_BYTES = 64, 2**23, 2
 # The same of families that copy b, or read its even rows four bytes at a time.
 KNOBS_OF_OTHERS = ("warps_m", "tile_m", "family")
 
@@ -53,11 +61,14 @@ def _fastest(shape: Gemm, target: Target) -> ModuleType | None:
 def _suits(shape: Gemm) -> bool:
     """Return whether a product is fastest by a kernel that reads unaligned weights as they are.
 
-    By odd ones, which others copy: on an H200 36 of 37 drawn or picked were 1.1 to 3.3 times as
-    fast, 16x999x7001 as fast. Even ones are read by ``mma.sync`` in tiles too: of five beyond the
-    L2 cache four were 1.1 to 1.4 times as fast so, but 4x4098x4098 took 14.3 us so and 11.4.
+    Instead of copies: of 20 that an H200 ran in another draw 16 were 1.01 to 3.0 times as fast,
+    and of the four others, all of 9 to 16 rows by less than 14 MB, 11x208x13733 took 1.2 times as
+    long. Even rows are read by ``mma.sync`` in tiles too: 3x14108x1814 took 30.9 us so and 16.4
+    by these kernels, but 4x4098x4098 11.4 and 14.3.
     """
-    read_by_others = shape.b_run % 2 == 0
-    far = gemm_skinny_across.weight_bytes(shape) >= gemm_skinny_across.FAR
-    long = shape.k > gemm_small_k.LONGEST and shape.n >= LEAST_COLUMNS
-    return long and (far or not read_by_others)
+    size = shape.n * shape.k
+    if shape.k <= gemm_small_k.LONGEST or shape.n < LEAST_COLUMNS:
+        return False
+    if shape.m > gemm_skinny_across.VECTOR and size < LEAST_OF_MANY:
+        return False
+    return gemm_padded.is_needed(shape) or ITEM_BYTES * size >= l2_resident.LEAST

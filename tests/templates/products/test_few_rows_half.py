@@ -30,8 +30,13 @@ def test_unaligned_weights_of_few_rows_are_multiplied_without_copies_untuned():
     assert entries(2, 3240, 3062) == ["matvec"]
     assert entries(2, 50257, 767) == entries(1, 21020, 2767) == ["gemm_skinny_unaligned"]
     assert entries(16, 3000, 2999) == entries(2, 100, 999) == ["gemm_skinny_unaligned"]
+    assert entries(2, 466, 8643, turned=False) == ["gemm_skinny_across"]
     assert entries(1, 66621, 559, turned=False) == ["gemm_skinny_across"]
-    assert entries(16, 3001, 2999, turned=False, dtype="bfloat16") == ["gemm_skinny_across"]
+    assert entries(16, 3001, 2999, False, dtype="bfloat16") == ["gemm_skinny_across"]
+
+
+def test_more_rows_than_a_fragment_has_by_small_weights_multiply_copies_untuned():
+    assert entries(11, 208, 13733)[0] == entries(9, 1519, 4446, turned=False)[0] == "pad"
 
 
 def test_more_rows_short_sums_and_other_devices_multiply_copies_untuned():
@@ -44,7 +49,7 @@ def test_more_rows_short_sums_and_other_devices_multiply_copies_untuned():
 def test_even_rows_that_the_cache_holds_are_read_by_tiles_untuned():
     assert entries(4, 3104, 4202)[0] == entries(4, 4098, 4098, turned=False)[0] == "gemm_mma"
     assert entries(4, 50258, 768, turned=False) == ["gemm_skinny_across"]
-    assert entries(8, 50258, 766) == ["gemm_skinny_unaligned"]
+    assert entries(8, 50258, 766) == entries(3, 14108, 1814) == ["gemm_skinny_unaligned"]
     assert entries(2, 7584, 6296) == ["gemm_skinny"]
 
 
