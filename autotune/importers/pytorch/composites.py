@@ -84,4 +84,4 @@ def _overridden(own: Callable[..., Any]) -> Callable[..., Any]:
 def _as_always(how: Any) -> bool:
     """Return whether an operator's function calls what torch would call without it."""
     plain = isinstance(how, functools.partial) and not how.args
-    return plain and how.func.__name__ == "_special_op_to_decompose_cia"
+    return plain and getattr(how.func, "__name__", "") == "_special_op_to_decompose_cia"

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+from functools import partial
 
 import pytest
 
@@ -77,3 +78,24 @@ def test_torch_has_its_functions_again_when_the_last_thread_has_left():
     leave.set()
     thread.join()
     assert (getattr(LISTING, LISTS), getattr(OVERRIDING, OVERRIDES)) == before
+
+
+class Shifted:
+    """Has no name, as functions have one."""
+
+    def __call__(self, x, by):
+        return x.cos() + by
+
+
+def test_a_composite_operator_may_be_an_object_of_python(monkeypatch):
+    library = torch.library.Library("autotune_test", "FRAGMENT")
+    library.define("shifted(Tensor x) -> Tensor")
+    library.impl("shifted", lambda x: x.cos() + 2, "CompositeImplicitAutograd")
+    composite = torch._C.DispatchKey.CompositeImplicitAutograd
+    operator = torch.ops.autotune_test.shifted.default
+    operator.py_impl(composite)(partial(Shifted(), by=2))
+    try:
+        test_a_program_is_the_one_that_torch_makes_with_all_overridden(monkeypatch)
+    finally:
+        del operator.py_kernels[composite]
+        library._destroy()
