@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Hashable, Sequence
-from typing import Any
-
-from autotune.utils.lazy_torch import torch
+from collections.abc import Callable, Hashable
 
 logger = logging.getLogger("autotune")
 # Sets of shapes that are compiled at their first call; so many more each take one call more.
@@ -15,7 +12,7 @@ _AT_ONCE = 8
 
 
 class Admission:
-    """Admits sets of shapes of one graph by how often they came.
+    """Admits sets of shapes of one graph with the same parameters by how often they came.
 
     As caches admit by frequency: a text that grows by a token from call to call has as many sets
     of shapes as tokens, each compiled in seconds and used once. The first eight sets are admitted
@@ -27,16 +24,16 @@ class Admission:
         self._calls: Counter[Hashable] = Counter()
         self._told = False
 
-    def admits(self, args: Sequence[Any], networks: int) -> bool:
+    def admits(self, networks: int, shapes_of: Callable[[], Hashable]) -> bool:
         """Count a call for which there is no network; return whether to compile one.
 
         Args:
-            args: of the call.
-            networks: how many there are of the graph with these parameters.
+            networks: how many there are of the graph with the parameters of the call.
+            shapes_of: returns its parameters and shapes.
         """
         if networks < _AT_ONCE:
             return True
-        shapes = _shapes(args)
+        shapes = shapes_of()
         self._calls[shapes] += 1
         if self._calls[shapes] > networks // _AT_ONCE:
             del self._calls[shapes]
@@ -50,11 +47,3 @@ class Admission:
                 "(transformers: generate(..., cache_implementation='static'))", _AT_ONCE
             )  # fmt: skip
         return False
-
-
-def _shapes(args: Sequence[Any]) -> Hashable:
-    """Return what is the same for calls of the same shapes and the same other arguments."""
-    tensor = torch().Tensor
-    return tuple(
-        (each.shape, each.stride()) if isinstance(each, tensor) else repr(each) for each in args
-    )

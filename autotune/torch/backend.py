@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import entry_points
 from operator import is_, itemgetter
@@ -116,21 +116,26 @@ class Specialised:
                 results = network(args)
                 return self._renewed(network, args) if results is None else results
         if not any(key.fits(args) for key in self._refused) and self._admits(args):
-            made = self._compiled(args)
-            results = None if made is None or made.is_shared(args) else made(args)
-            if results is not None:
-                return results
+            return self._by_another(args)
         return self._graph_module(*args)
 
+    def _by_another(self, args: Sequence[Any]) -> Any:
+        """Return the results of a network that is compiled now, or of torch where none can be."""
+        made = self._compiled(args)
+        results = None if made is None or made.is_shared(args) else made(args)
+        return self._graph_module(*args) if results is None else results
+
     def _admits(self, args: Sequence[Any]) -> bool:
-        networks = sum(each.key.holds(args) for each in self._known)
-        return self._admission.admits(args, networks)
+        same = [
+            each.key for each in self._known if each.key.holds(args) and each.key.has_numbers(args)
+        ]
+        return self._admission.admits(len(same), lambda: same[0].shapes_of(args))
 
     def _renewed(self, network: _Network, args: Sequence[Any]) -> Any:
         """Return the results of a network whose parameters were written."""
         with self._lock:
             self._known = [each for each in self._known if each is not network]
-        return self(*args)
+        return self._by_another(args)
 
     def _compiled(self, args: Sequence[Any]) -> _Network | None:
         """Return a network for these shapes; None, after a warning, where torch is to run."""
@@ -145,7 +150,7 @@ class Specialised:
                 if each.key.fits(args):
                     return each
             try:
-                self._check_numbers()
+                self._check_numbers(key)
                 made = _Network(self._graph_module, self._how, args, key)
             except IdleError:  # of which nobody needs to know
                 self._leave(key)
@@ -180,8 +185,9 @@ class Specialised:
         """Leave a graph with such arguments to torch."""
         self._refused.append(key.of_any_number() if self._numbers else key)
 
-    def _check_numbers(self) -> None:
-        if self._numbers and len(self._known) >= _MOST_NUMBERS:
+    def _check_numbers(self, key: _Key) -> None:
+        known = {each.key.values for each in self._known}
+        if key.values not in known and len(known) >= _MOST_NUMBERS:
             raise GraphError(
                 f"numbers that it takes differ from call to call, of which {_MOST_NUMBERS} were "
                 "compiled; pass them as tensors"
@@ -199,6 +205,8 @@ class _Key:
     Attributes:
         static: places of the parameters among the arguments.
         numbers: the numbers, by their places.
+        values: the numbers as text, in which NaN is equal to itself, and zeros differ; empty where
+            any fit.
     """
 
     def __init__(
@@ -218,12 +226,11 @@ class _Key:
         others = {*self.static, *numbers}
         self._rest = [i for i in range(len(args)) if i not in others]
         self._shapes = self._now(args)
-        # As text, in which NaN is equal to itself, and zeros differ.
-        self._values = repr(self.numbers)
+        self.values = repr(self.numbers)
 
     def of_any_number(self) -> _Key:
         """Return this key, to fit whatever the numbers are."""
-        self._values = ""
+        self.values = ""
         return self
 
     def _now(self, args: Sequence[Any]) -> list[object]:
@@ -235,18 +242,21 @@ class _Key:
 
     def fits(self, args: Sequence[Any]) -> bool:
         """Return whether arguments are those parameters, of those shapes, and those numbers."""
-        return (
-            self.holds(args)
-            and self._now(args) == self._shapes
-            and (not self.numbers or not self._values or self._has_numbers(args))
-        )
+        return self.holds(args) and self._now(args) == self._shapes and self.has_numbers(args)
 
     def holds(self, args: Sequence[Any]) -> bool:
         """Return whether the parameters among arguments are those."""
         return all(map(is_, self._pick(args), self._held))
 
-    def _has_numbers(self, args: Sequence[Any]) -> bool:
-        return repr({i: args[i].item() for i in self.numbers}) == self._values
+    def has_numbers(self, args: Sequence[Any]) -> bool:
+        """Return whether the numbers among arguments are those, or any fit."""
+        if not self.numbers or not self.values:
+            return True
+        return repr({i: args[i].item() for i in self.numbers}) == self.values
+
+    def shapes_of(self, args: Sequence[Any]) -> Hashable:
+        """Return what is the same for calls with these parameters and numbers and equal shapes."""
+        return hash(tuple(map(id, self._held))), self.values, repr(self._now(args))
 
 
 def _nothing(_: Sequence[Any]) -> tuple[Any, ...]:

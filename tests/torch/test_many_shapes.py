@@ -95,3 +95,52 @@ def test_layers_that_share_a_graph_are_all_compiled_at_once(networks):
             x = torch.randn(2, 3)
             torch.testing.assert_close(run(layer, x), layer(x))
     assert len(networks) == 10
+
+
+def test_layers_that_share_a_graph_do_not_count_calls_for_each_other(networks):
+    layers = [nn.Sequential(nn.Linear(3, 3), Steps()).eval() for _ in range(2)]
+
+    @torch.compile(backend=autotune.torch.backend, dynamic=True)
+    def run(layer, x):
+        return layer(x)
+
+    with torch.no_grad():
+        for rows in range(2, 12):
+            for layer in layers:
+                called(lambda x, layer=layer: run(layer, x), layer, rows)
+        assert len(networks) == 16
+
+
+def test_written_parameters_of_many_networks_are_noticed_by_the_next_call(networks):
+    model = nn.Sequential(nn.Linear(3, 3), Steps()).eval()
+    fast = by_dynamo(model)
+    with torch.no_grad():
+        for rows in [*range(2, 10), 10, 10]:
+            called(fast, model, rows)
+        assert len(networks) == 9
+        model[0].weight.add_(1)
+        called(fast, model, 10)
+    assert len(networks) == 10
+
+
+class Scaled(nn.Module):
+    """Dynamo passes the float as a tensor."""
+
+    def forward(self, x, scale):
+        return ((x * scale).softmax(-1) + 1).tanh().cumsum(0) * 2
+
+
+def test_many_numbers_are_not_taken_for_many_shapes_nor_these_for_those(networks, caplog):
+    fast = by_dynamo(Scaled())
+    with torch.no_grad(), caplog.at_level(logging.WARNING, "autotune"):
+        for rows in [*range(2, 10), 10, 10]:
+            called(lambda x: fast(x, 0.25), lambda x: Scaled()(x, 0.25), rows)
+        assert len(networks) == 9
+        assert "numbers" not in caplog.text
+        caplog.clear()
+        for each in range(8):
+            x = torch.randn(4, 3)
+            torch.testing.assert_close(fast(x, each + 0.5), Scaled()(x, each + 0.5))
+        assert len(networks) == 16
+    assert len(caplog.records) == 1
+    assert "numbers that it takes differ from call to call" in caplog.text
