@@ -75,11 +75,14 @@ def test_an_answer_of_a_compiler_crosses_the_border_unchanged(answer):
 
 
 @pytest.mark.parametrize("read", [replies.reply_of, build_job.reply_of])
-@settings(max_examples=30)
-@given(data=garbage)
-def test_garbage_is_no_answer(read, data):
-    with pytest.raises(ValueError, match="no reply of a process"):
-        read(data)
+def test_garbage_is_no_answer(read, pytestconfig):
+    @settings(max_examples=100 if pytestconfig.getoption("--all-cases") else 30)
+    @given(data=garbage)
+    def refused(data):
+        with pytest.raises(ValueError, match="no reply of a process"):
+            read(data)
+
+    refused()
 
 
 @pytest.mark.many_cases
