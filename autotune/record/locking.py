@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -44,6 +43,16 @@ def locked(path: Path) -> Iterator[int]:
             os.close(descriptor)  # gives up the lock
 
 
+@contextmanager
+def locked_pipe(descriptor: int) -> Iterator[int]:
+    """Lock a pipe that is open and stays so."""
+    _lock(descriptor, time.monotonic() + PATIENCE_S)
+    try:
+        yield descriptor
+    finally:
+        unlock(descriptor)
+
+
 def unlock(descriptor: int) -> None:
     """Give up the lock before the file is closed."""
     with suppress(OSError):
@@ -52,9 +61,7 @@ def unlock(descriptor: int) -> None:
 
 def _open(path: Path) -> int:
     try:
-        # A pipe that is open for reading here too never ends where who reads has gone.
-        is_pipe = stat.S_ISFIFO(os.stat(path).st_mode)
-        return os.open(path, os.O_WRONLY if is_pipe else _APPEND, 0o666)
+        return os.open(path, _APPEND, 0o666)
     except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True)
         return os.open(path, _APPEND, 0o666)

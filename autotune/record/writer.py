@@ -6,16 +6,16 @@ import errno
 import itertools
 import os
 import shlex
-import stat
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from autotune.errors import RecordError
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.record.codec import encode
-from autotune.record.locking import locked
+from autotune.record.locking import locked, locked_pipe
 from autotune.record.packed import refuse_to_append
 from autotune.record.paths import LogPath, log_path
 from autotune.utils.files import write_atomically
@@ -32,6 +32,9 @@ class LogWriter:
     If the disk is full, the rows are saved to a rescue file, which a `RecordError` names; the next
     call tries to write them again.
 
+    A pipe is open from the first row on until there is no writer: who reads it takes it to end
+    when it is closed, and the next row would wait for another reader.
+
     Args:
         path: the log, which is created with its folders if missing.
         fsync: whether to wait until each row is on the disk, so that it survives a power failure.
@@ -44,6 +47,7 @@ class LogWriter:
         self.path = log_path(path)
         self._fsync = fsync
         self._pending: list[str] = []
+        self._pipe: int | None = None
         self._rescue: Path | None = None
         self._lock = threading.Lock()
         if self.path.is_dir():
@@ -87,7 +91,7 @@ class LogWriter:
             if not self._pending:
                 return
             try:
-                whole = _append(self.path, self._pending, self._fsync)
+                whole = _append(self.path, self._pending, self._fsync, self._open_pipe())
             except BrokenPipeError:
                 raise  # who reads has enough, as `head` has
             except OSError as error:
@@ -96,6 +100,14 @@ class LogWriter:
             if self._pending:
                 raise self._rescued(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
             self._discard_rescue()
+
+    def _open_pipe(self) -> int | None:
+        """Return the log if it is a pipe; None otherwise."""
+        if self._pipe is None and self.path.is_fifo():
+            # If it were open for reading here too, it would never end where who reads has gone.
+            self._pipe = os.open(self.path, os.O_WRONLY)
+            weakref.finalize(self, os.close, self._pipe)
+        return self._pipe
 
     def _rescued(self, cause: OSError) -> RecordError:
         """Save the rows that are not in the log, and return the error to raise."""
@@ -130,7 +142,7 @@ def _cure(cause: OSError) -> str:
     return "make room" if full else "make the log's folder writable or choose another path"
 
 
-def _append(path: Path, rows: Sequence[str], fsync: bool) -> int:
+def _append(path: Path, rows: Sequence[str], fsync: bool, pipe: int | None) -> int:
     """Append rows in one write; return how many of them are in the file now.
 
     These are less than all where the disk filled up in the middle of the write; a fragment of the
@@ -138,20 +150,20 @@ def _append(path: Path, rows: Sequence[str], fsync: bool) -> int:
     behind it; the next row starts on a new line.
     """
     encoded = [row.encode() for row in rows]
-    with locked(path) as descriptor:
+    with locked(path) if pipe is None else locked_pipe(pipe) as descriptor:
         size = os.fstat(descriptor).st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        written = _write(descriptor, b"\n" * torn + b"".join(encoded)) - torn
-        if fsync:
+        written = _write(descriptor, b"\n" * torn + b"".join(encoded), pipe is not None) - torn
+        if fsync and pipe is None:
             os.fsync(descriptor)
     # A row that lacks nothing but its newline is whole: the next one brings it.
     ends = itertools.accumulate(len(row) for row in encoded)
     return sum(end - 1 <= written for end in ends)
 
 
-def _write(descriptor: int, data: bytes) -> int:
+def _write(descriptor: int, data: bytes, is_pipe: bool) -> int:
     """Write once, as appenders take turns; a pipe takes all, unless who reads has gone."""
     written = os.write(descriptor, data)
-    while written < len(data) and stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+    while is_pipe and written < len(data):
         written += os.write(descriptor, data[written:])
     return written

@@ -137,6 +137,18 @@ def test_no_log_takes_the_place_of_a_device_or_a_pipe(pipe, tmp_path):
     assert stat.S_ISFIFO(path.stat().st_mode)
 
 
+def test_a_pipe_stays_open_between_rows_and_ends_with_its_writer(pipe):
+    path, reader = pipe
+    writer = LogWriter(path, fsync=True)
+    for number in range(3):
+        writer.write([f"row {number}\n"])
+        assert os.read(reader, 1 << 16) == f"row {number}\n".encode()
+        with pytest.raises(BlockingIOError):  # it has not ended
+            os.read(reader, 1)
+    del writer
+    assert os.read(reader, 1) == b""
+
+
 def test_records_of_lines_that_are_read_together_keep_their_numbers():
     lines = ["# begun\n", f"{TVM_ROW}\n", "no record\n", f"# race {TVM_ROW}\n", f"{TVM_ROW}\n"]
     for ahead in (1, 2, 1000):
