@@ -104,7 +104,8 @@ class Trust(Generic[Entry]):
         """Whether an entry waits for more than the next outcome of its place."""
         if entry.waited or len(entry.verdicts) > 1:
             return True
-        return not all(state.out for state in self._accusers(entry))
+        accusers = self._accusers(entry)
+        return not accusers or not all(state.out for state in accusers)
 
     def _rule(self, entries: Iterable[Entry], now: float) -> Ruling[Entry]:
         ruling: Ruling[Entry] = Ruling()
@@ -160,6 +161,7 @@ class Trust(Generic[Entry]):
     def _unconfirmed(self, entry: Entry) -> Entry:
         """Make the failure of an entry final of which it is not known who is to blame."""
         names = " and ".join(state.place.name for state in self._accusers(entry))
+        names = names or "a worker that has left"
         if len(entry.verdicts) > 1:
             entry.unconfirmed = (
                 f"{names} failed it in different ways and passed nothing afterwards"

@@ -132,6 +132,23 @@ def test_what_nobody_came_to_confirm_is_told_as_such():
     assert not second.unconfirmed
 
 
+def test_a_failure_counts_also_when_the_place_that_told_of_it_is_forgotten():
+    policy = fleet_of(2)
+    entry = given_to(policy, 0)
+    ended(policy, 0, entry, BROKEN)
+    policy.settle(0.0)
+    assert policy.take(1, 0.0) is entry
+    policy.leave(0, 0.0)
+    for other in range(2, 300):
+        policy.join(device(other, slots=1))
+        policy.leave(other, 0.0)
+    policy.leave(1, 0.0)
+    assert policy.settle(1.0) == []
+    assert policy.settle(AWAY_S + 1) == [entry]
+    assert entry.outcome == "0 says 4"
+    assert entry.unconfirmed.startswith("a worker that has left passed nothing afterwards")
+
+
 def test_a_place_that_proves_itself_needs_nobody_who_is_away():
     policy = fleet_of(2)
     policy.leave(1, 0.0)
