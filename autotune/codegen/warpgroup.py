@@ -106,25 +106,34 @@ static __device__ __forceinline__ void {name}(
 #endif
 }}
 """
+# The pair is there before the fence after it: instructions read what was in registers by then.
 _PAIR_TEXT = """\
-static __device__ __forceinline__ unsigned {name}_pair({type} low, {type} high) {{
-  return (unsigned){bits}(low) | (unsigned){bits}(high) << 16;
+static __device__ __forceinline__ unsigned {name}({type} low, {type} high) {{
+  unsigned pair = (unsigned){bits}(low) | (unsigned){bits}(high) << 16;
+#ifndef AUTOTUNE_EMULATE
+  asm volatile("" : "+r"(pair));
+#endif
+  return pair;
 }}
-
 """
+_PAIRS = {
+    "wgmma_pair_f16": ("__half", "__half_as_ushort"),
+    "wgmma_pair_bf16": ("__nv_bfloat16", "__bfloat16_as_ushort"),
+}
 # The same where threads pass the left operand, pairs of steps of their two rows.
 _PASSED_TEXT = """\
 template <int RIGHT_TURNED>
 static __device__ __forceinline__ void {name}(
-    float& first, {type} a0, {type} a1, {type} a2, {type} a3, {type} a4, {type} a5, {type} a6,
-    {type} a7, const {type}& right, int right_begin, int right_panel) {{
+    float& first, unsigned left0, unsigned left1, unsigned left2, unsigned left3,
+    const {type}& right, int right_begin, int right_panel) {{
   float* const sum = &first;
 #ifdef AUTOTUNE_EMULATE
-  const {type} left[2][4] = {{{{a0, a1, a4, a5}}, {{a2, a3, a6, a7}}}};
+  const unsigned left[2][2] = {{{{left0, left2}}, {{left1, left3}}}};
   const int lane = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x & 31;
   for (int k = 0; k < {depth}; ++k) {{
     for (int half = 0; half < 2; ++half) {{
-      const float mine = (float)left[half][k / 8 * 2 + k % 2];
+      const unsigned pair = left[half][k / 8];
+      const float mine = (float){made}((unsigned short)(pair >> k % 2 * 16));
       const float item = __shfl_sync(0xffffffffu, mine, lane / 4 * 4 + k % 8 / 2);
       for (int i = 0; i < {sums}; ++i) {{
         if (i / 2 % 2 != half) continue;
@@ -134,8 +143,6 @@ static __device__ __forceinline__ void {name}(
     }}
   }}
 #else
-  const unsigned left0 = {name}_pair(a0, a1), left1 = {name}_pair(a2, a3);
-  const unsigned left2 = {name}_pair(a4, a5), left3 = {name}_pair(a6, a7);
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n{columns}k{depth}.f32.{ptx}.{ptx} {{"
 {names}
@@ -156,10 +163,9 @@ def _product(name: str, ptx: str, columns: int) -> str:
 
 def _passed_product(name: str, ptx: str, columns: int) -> str:
     words, sums = _words(name, ptx, columns), columns // 2
-    bits = {"f16": "__half_as_ushort", "bf16": "__bfloat16_as_ushort"}[ptx]
-    pair = _PAIR_TEXT.format(name=name, type=words["type"], bits=bits)
+    made = {"f16": "__ushort_as_half", "bf16": "__ushort_as_bfloat16"}[ptx]
     places = {f"sums{i}": sums + i for i in (1, 2, 3)}
-    return pair + _PASSED_TEXT.format(**words, **places, b=sums + 4, turn_b=sums + 5)
+    return _PASSED_TEXT.format(**words, **places, made=made, b=sums + 4, turn_b=sums + 5)
 
 
 def _words(name: str, ptx: str, columns: int) -> dict[str, object]:
@@ -191,6 +197,13 @@ def _passed_products() -> dict[str, str]:
         for ptx in ("f16", "bf16")
         for columns in _COLUMNS
         for name in (f"wgmma_m64n{columns}k16_{ptx}_passed",)
+    }
+
+
+def _pairs() -> dict[str, str]:
+    return {
+        name: _PAIR_TEXT.format(name=name, type=kind, bits=bits)
+        for name, (kind, bits) in _PAIRS.items()
     }
 
 
@@ -236,16 +249,16 @@ FENCE = "wgmma_fence"
 
 def warpgroup_helpers() -> dict[str, str]:
     """Return the functions by name, as text."""
-    return {FENCE: _SHARED_TEXT, **_products(), **_passed_products(), **_exchanges()}
+    return {FENCE: _SHARED_TEXT, **_products(), **_passed_products(), **_pairs(), **_exchanges()}
 
 
 def warpgroup_functions() -> dict[str, dict[str, str]]:
     """Return how calls of them are written."""
     turns, places = "<{7}, {8}>", "({0}, {1}, {2}, {3}, {4}, {5}, {6})"
     table = {name: f"#{name}{turns}{places}" for name in _products()}
-    passed = ", ".join(f"{{{i}}}" for i in range(12))
-    table |= {name: f"#{name}<{{12}}>({passed})" for name in _passed_products()}
-    table |= {name: f"#{name}({{0}}, {{1}})" for name in _EXCHANGES}
+    passed = ", ".join(f"{{{i}}}" for i in range(8))
+    table |= {name: f"#{name}<{{8}}>({passed})" for name in _passed_products()}
+    table |= {name: f"#{name}({{0}}, {{1}})" for name in (*_PAIRS, *_EXCHANGES)}
     table |= {
         FENCE: f"#{FENCE}()",
         "wgmma_commit": "wgmma_commit()",

@@ -29,6 +29,7 @@ from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import AtomKind, constant
 from autotune.ir.expr import Call, Expr, IntImm, Load, Ramp, Var
 from autotune.ir.stmt import (
+    Allocate,
     Buffer,
     Evaluate,
     For,
@@ -60,6 +61,8 @@ TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32"}
 WARPS, TILE_ROWS = 4, 64
 # Columns of one instruction: a multiple of these, up to those.
 UNIT, MOST_COLUMNS = 8, 256
+# Makes a register of two factors, of which a thread passes so many.
+PAIR, PASSED = "wgmma_pair", 4
 
 
 def instruction(dtype: str, columns: int, passed: bool = False) -> str:
@@ -100,10 +103,14 @@ class _Operand:
 
 @dataclass(frozen=True)
 class _Left:
-    """The left operand of an instruction: its arguments; the tile, unless threads pass it."""
+    """The left operand of an instruction: its arguments, and the tile that they name.
+
+    Unless threads pass it: registers, which ``packed`` fills.
+    """
 
     arguments: Sequence[Expr]
-    tile: Tile | None
+    tile: Tile | None = None
+    packed: Sequence[Store] = ()
 
 
 @dataclass(frozen=True)
@@ -236,15 +243,30 @@ class _Multiplier(StmtRewriter):
         own = [(simplifier.var(var), k) for var, k in left.of.items() if var is not step.var]
         own.append((simplifier.var(lanes.x), 2 * one))
         rows, made = sorted(set(left.offsets)), []
-        for pair in (rows[2 * number : 2 * number + 2] for number in range(count)):
-            places = [
-                simplifier.combine([*own, (constant(row + one * (first + each)), 1)])
-                for first in range(0, depth, APART)
-                for row in pair
-                for each in (0, 1)
-            ]
-            loads = [Load(left.buffer, (simplifier.expr(place),)) for place in places]
-            made.append(_Left(loads, None))
+        words = count * PASSED
+        pairs = Buffer(
+            f"{left.buffer.name}_pairs",
+            (constant_iterations(chunk, WGMMA) * words,),
+            "uint32",
+            "local",
+        )
+        for number in range(count):
+            stores: list[Store] = []
+            for first in range(0, depth, APART):
+                for row in rows[2 * number : 2 * number + 2]:
+                    places = [
+                        simplifier.combine([*own, (constant(row + one * (first + each)), 1)])
+                        for each in (0, 1)
+                    ]
+                    loads = [Load(left.buffer, (simplifier.expr(place),)) for place in places]
+                    place = [
+                        (simplifier.var(chunk.var), words),
+                        (constant(number * PASSED + len(stores)), 1),
+                    ]
+                    index = simplifier.expr(simplifier.combine(place))
+                    pair = Call(f"{PAIR}_{TYPES[dtype]}", tuple(loads), "uint32")
+                    stores.append(Store(pairs, (index,), pair))
+            made.append(_Left([Load(pairs, each.indices) for each in stores], packed=stores))
         return made
 
     def _multiplied(
@@ -263,13 +285,18 @@ class _Multiplier(StmtRewriter):
             name = instruction(dtype, columns, passed=left.tile is None)
             calls.append(Evaluate(Call(name, (sums, *left.arguments, *right, *layout))))
         count = len(lefts) * columns // 2
-        return seq(
+        multiplied = seq(
             effect(FENCE),
             For(node.var, node.extent, ForKind.UNROLLED, seq(*calls)),
             effect(COMMIT),
             waited(0),
             Evaluate(Call(SUMS, (Load(totals, (IntImm(0),)), IntImm(count)))),
         )
+        packed = [store for left in lefts for store in left.packed]
+        if not packed:
+            return multiplied
+        before = For(node.var, node.extent, ForKind.UNROLLED, seq(*packed))
+        return Allocate(packed[0].buffer, seq(before, multiplied))
 
     # What a nest has to be.
 

@@ -162,6 +162,21 @@ def test_scores_and_powers_stay_in_registers(kind, buffers):
     assert of_parts.count("wgmma_wait<0>()") == of_parts.count("wgmma_wait<") == waits
 
 
+@pytest.mark.parametrize("tile_rows", [64, 128])
+def test_powers_are_in_registers_before_the_fence_of_the_product_that_reads_them(tile_rows):
+    task, (model, _) = in_parts(attention(2, 512, 64), OnlineWarpgroupCostModel)
+    rows = drawn(model, 200)
+    row = rows[model.shape(rows).tile_rows == tile_rows][0]
+    kernel = driver.kernel_of(task.realise(model.program.candidate(row)).what, task.target, "text")
+    of_parts = kernel.source.partition("for (int part")[2]
+    before, _, after = of_parts.rpartition("wgmma_fence();")
+    made = re.findall(r"(\w+\[\d+\]) = wgmma_pair_f16\(", before)
+    read = re.findall(r"\w+_pairs\[\d+\]", after.partition("wgmma_commit();")[0])
+    assert made == read
+    assert "wgmma_pair" not in after
+    assert len(made) in (16, 32)
+
+
 @pytest.mark.parametrize("kind", DEPTHS)
 def test_sums_go_on_from_part_to_part(kind):
     task, (model, _) = in_parts(attention(2, 512, DEPTHS[kind]), kind)
