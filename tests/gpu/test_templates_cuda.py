@@ -217,6 +217,10 @@ REFERENCED = {
     "three channels": ("transpose.cuda", ((4, 3, 150, 151), (0, 2, 3, 1)), 0.0),
     "three channels, last": ("transpose.cuda", ((4, 150, 151, 3), (0, 3, 1, 2), "float16"), 0.0),
     "thin planes": ("transpose.cuda", ((3, 50, 2, 70, 4), (0, 1, 3, 4, 2)), 0.0),
+    "few rows by unaligned weights [k, n]": ("gemm.cuda", (5, 1003, 1021, "float16"), 3e-3),
+    "few rows by unaligned weights [n, k]": (
+        "gemm.cuda", (13, 3001, 2999, "bfloat16", 1, False, True), 2e-2,
+    ),
 }  # fmt: skip
 
 
