@@ -30,6 +30,8 @@ KNOBS = {
 # Columns from which on a kernel reads b as it is untuned, and elements of b from which on it is
 # faster than copies for more rows of a than a fragment of ``mma.sync`` has.
 LEAST_COLUMNS, LEAST_OF_MANY, ITEM_BYTES = 64, 2**23, 2
+# Rows of a up to which it reads even rows of a b stored as [k, n].
+MOST_ACROSS = 4
 # The same of families that copy b, or read its even rows four bytes at a time.
 KNOBS_OF_OTHERS = ("warps_m", "tile_m", "family")
 
@@ -64,11 +66,13 @@ def _suits(shape: Gemm) -> bool:
     Instead of copies: of 20 that an H200 ran in another draw 16 were 1.01 to 3.0 times as fast,
     and of the four others, all of 9 to 16 rows by less than 14 MB, 11x208x13733 took 1.2 times as
     long. Even rows are read by ``mma.sync`` in tiles too: 3x14108x1814 took 30.9 us so and 16.4
-    by these kernels, but 4x4098x4098 11.4 and 14.3.
+    by these kernels, but 4x4098x4098 11.4 and 14.3, 9x29406x1706 35.4 and 41.4, and by a b stored
+    as [k, n] 7x20286x4356 51.8 and 80.3.
     """
     size = shape.n * shape.k
     if shape.k <= gemm_small_k.LONGEST or shape.n < LEAST_COLUMNS:
         return False
-    if shape.m > gemm_skinny_across.VECTOR and size < LEAST_OF_MANY:
-        return False
-    return gemm_padded.is_needed(shape) or ITEM_BYTES * size >= l2_resident.LEAST
+    if gemm_padded.is_needed(shape):
+        return shape.m <= gemm_skinny_across.VECTOR or size >= LEAST_OF_MANY
+    most = gemm_skinny_across.VECTOR if shape.transpose_b else MOST_ACROSS
+    return shape.m <= most and ITEM_BYTES * size >= l2_resident.LEAST

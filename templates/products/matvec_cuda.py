@@ -51,17 +51,18 @@ def suits_halves(shape: Gemm) -> bool:
     """Return whether a product of 16-bit floats runs so untuned: one row by unaligned weights.
 
     By odd ones whose terms registers hold; by even ones, which tiles of ``mma.sync`` read too, up
-    to two: 1x94480x820 took an H200 36.0 us so and 88.0, 2x13240x6062 51.9 and 95.7. Others are of
-    `gemm_skinny_unaligned`: 1x50257x767 took 21.6 us so and 21.4, after 100 MB were written 25.3
-    and 28.3; but 2x50257x767 29.6 and 22.2, and 1x21020x2767, too long for registers, 55.4 and
-    34.2.
+    to two rows where the L2 cache holds the weights: 1x94480x820 took an H200 36.0 us so and 88.0.
+    Others are of `gemm_skinny_unaligned`: 1x50257x767 took 21.6 us so and 21.4, after 100 MB were
+    written 25.3 and 28.3; but 2x50257x767 29.6 and 22.2, 2x25612x1422 39.3 and 21.3, and
+    1x21020x2767, too long for registers, 55.4 and 34.2.
     """
     layout = shape.transpose_b and not shape.transpose_a and shape.batch == 1
     large = shape.n * shape.k >= LEAST_ODD and shape.k > gemm_small_k.LONGEST
     if shape.k % 2:
         few = shape.m == 1 and matvec_unaligned.gains(shape)
     else:
-        few = shape.m <= EVEN_ROWS and shape.k % 8 > 0
+        near = weight_bytes(shape) < l2_resident.LEAST
+        few = shape.m <= (EVEN_ROWS if near else 1) and shape.k % 8 > 0
     return layout and shape.dtype in HALVES and few and large
 
 

@@ -53,6 +53,16 @@ def test_even_rows_that_the_cache_holds_are_read_by_tiles_untuned():
     assert entries(2, 7584, 6296) == ["gemm_skinny"]
 
 
+def test_large_even_rows_of_more_than_a_few_rows_are_read_by_tiles_untuned():
+    assert entries(9, 29406, 1706)[0] == entries(15, 58338, 480, turned=False)[0] == "gemm_mma"
+    assert entries(7, 20286, 4356, turned=False)[0] == "gemm_mma"
+
+
+def test_two_rows_by_large_even_rows_are_multiplied_by_tensor_cores_untuned():
+    assert entries(2, 25612, 1422) == ["gemm_skinny_unaligned"]
+    assert entries(1, 36212, 2018) == ["matvec_unaligned"]
+
+
 # The families of few rows, and those that copy odd rows and read even ones by tiles.
 LOGGED = {
     "one row, [n, k]": (matvec_cuda, Gemm(2, 50257, 767, "float16", transpose_b=True)),
