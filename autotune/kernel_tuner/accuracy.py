@@ -60,7 +60,7 @@ def error_metric_from_name(key: str) -> Metric:
 def _floats(*values: object) -> list[Array]:
     """Return arrays as floats, those of complex numbers as two for each."""
     given = [np.asarray(each) for each in values]
-    dtype = "complex128" if any(each.dtype.kind == "c" for each in given) else "float64"
+    dtype = "complex128" if any(map(np.iscomplexobj, given)) else "float64"
     return [np.ascontiguousarray(each, dtype).view("float64") for each in given]
 
 

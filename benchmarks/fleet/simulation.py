@@ -168,7 +168,9 @@ class Simulation:
 
     def _put(self, trial: Trial) -> None:
         needs = BUILD if trial.stage == "build" else RUN
-        work = Work(_Doing(self, trial), lambda outcome: False, lambda why: why)
+        work = Work(
+            _Doing(self, trial), lambda outcome: 0, lambda why: why, lambda outcome, why: outcome
+        )
         future = self.costing(self.queue.put, needs, work)
         future.add_done_callback(lambda _: self.done.append(trial))  # type: ignore[attr-defined]
 

@@ -101,6 +101,8 @@ def test_estimates_count_how_many_kernels_read_a_tensor():
     found = set()
     for model in programs_of(task, sketches_of(task, PARAMS), PARAMS):
         names = [stage.op.name for stage in model.program.state.stages]
+        if "scores" not in names:  # a part of them at a time
+            continue
         device = model.others.device if isinstance(model, SeveralCostModel) else model.device
         seconds = kernels_seconds(model.program, device).get(names.index("scores"))
         if seconds is not None:
