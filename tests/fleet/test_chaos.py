@@ -94,12 +94,14 @@ def campaign(scheduler, logs, events, seed, kind="quick", pause_s=0.05):
     over = threading.Event()
 
     def befall():
-        for _ in range(events):
-            time.sleep(rng.uniform(0, 2 * pause_s))
-            troop.event()
-        for worker in troop.workers:
-            worker.resume()
-        over.set()
+        try:
+            for _ in range(events):
+                time.sleep(rng.uniform(0, 2 * pause_s))
+                troop.event()
+            for worker in troop.workers:
+                worker.resume()
+        finally:
+            over.set()
 
     def ended(inp, result):
         told[inp.config.index] += 1

@@ -103,7 +103,8 @@ class Worker:
 
     def signal(self, number):
         if self.lives:
-            os.kill(self.script._process.pid, number)
+            with contextlib.suppress(ProcessLookupError):  # it has ended since
+                os.kill(self.script._process.pid, number)
 
     def kill(self):
         """End it as a power cut does."""
