@@ -29,7 +29,7 @@ from .gemm_skinny_across import (
 
 TEXTS = (
     "elements.h", "mma.h", "epilogue.h", "operands.h", l2_resident.TEXT,
-    "gemm_skinny_unaligned.cu",
+    "left_over.h", "gemm_skinny_unaligned.cu",
 )  # fmt: skip
 
 

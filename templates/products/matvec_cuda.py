@@ -232,5 +232,6 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     names = [*first_names(shape), result_name(shape)]
     entry = matvec_unaligned.ENTRY if tiling.unaligned else "matvec"
     calls = [call(entry, names, tiling.blocks, tiling.threads)]
-    texts = ["elements.h", "epilogue.h", "operands.h", l2_resident.TEXT, f"{entry}.cu"]
+    left_over = ["left_over.h"] if tiling.unaligned else []
+    texts = ["elements.h", "epilogue.h", "operands.h", l2_resident.TEXT, *left_over, f"{entry}.cu"]
     return common.cuda_kernel(shape, texts, defines, calls)

@@ -15,14 +15,6 @@ constexpr int PITCH = STEP * (STEPS * ALONG | 1);
 constexpr size_t SIZE = static_cast<size_t>(N) * K;
 constexpr int LEFT_OVER = SIZE % 8;
 
-// Loads them as a vector with zeros, as a whole one would go on behind B.
-__device__ __forceinline__ uint4 load_left_over(const Element* b) {
-  alignas(16) Element read[8] = {};
-#pragma unroll
-  for (int v = 0; v < LEFT_OVER; ++v) read[v] = b[SIZE - LEFT_OVER + v];
-  return *reinterpret_cast<const uint4*>(read);
-}
-
 // Loads vectors of four rows of a class up to a column of each.
 template <bool RESIDENT_HERE>
 __device__ __forceinline__ void load_rows(
@@ -49,7 +41,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_skinny_
   // The last vector of B may be no whole one.
   const int whole_end = n_end < N - 7 ? n_end : N - 7;
   uint4 left_over = make_uint4(0, 0, 0, 0);
-  if (LEFT_OVER > 0 && n_end > whole_end && k_end == K) left_over = load_left_over(b);
+  if (LEFT_OVER > 0 && n_end > whole_end && k_end == K) left_over = load_left_over<LEFT_OVER>(b + (SIZE - LEFT_OVER));
   // Rows of a class are N vectors apart.
   const uint4* const from =
       reinterpret_cast<const uint4*>(b + (static_cast<long long>(k_begin + row0) * N + column));

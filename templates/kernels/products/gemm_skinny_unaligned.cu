@@ -13,14 +13,6 @@ constexpr size_t SIZE = static_cast<size_t>(N) * K;
 // Elements behind the last whole vector of B, all of its last row.
 constexpr int LEFT_OVER = SIZE % 8;
 
-// Loads them as a vector with zeros, as a whole one would go on behind B.
-__device__ __forceinline__ uint4 load_left_over(const Element* b) {
-  alignas(16) Element read[8] = {};
-#pragma unroll
-  for (int v = 0; v < LEFT_OVER; ++v) read[v] = b[SIZE - LEFT_OVER + v];
-  return *reinterpret_cast<const uint4*>(read);
-}
-
 // Loads those of some vectors of a row that are among the first `count`.
 template <bool RESIDENT_HERE>
 __device__ __forceinline__ void load_row(uint4 (&to)[TOGETHER], const uint4* from, int count) {
@@ -52,7 +44,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_skinny_
     if (LEFT_OVER > 0 && with_last[r] && counts[r] > last) counts[r] = last;
   }
   uint4 left_over = make_uint4(0, 0, 0, 0);
-  if (LEFT_OVER > 0 && (with_last[0] || with_last[1])) left_over = load_left_over(b);
+  if (LEFT_OVER > 0 && (with_last[0] || with_last[1])) left_over = load_left_over<LEFT_OVER>(b + (SIZE - LEFT_OVER));
 
   uint4 words[2][TOGETHER];
   auto load = [&](int turn) {

@@ -23,14 +23,6 @@ __device__ __forceinline__ float sum_of_lanes(float sum) {
 // Whether vectors of a step may have elements of neighbouring rows.
 __device__ __forceinline__ constexpr bool is_masked(int step) { return step == 0 || (step + 1) * LANES >= LEAST; }
 
-// Loads what is left over as a vector with zeros, as a whole one would go on behind B.
-__device__ __forceinline__ uint4 load_left_over(const Element* b) {
-  alignas(16) Element read[VEC] = {};
-#pragma unroll
-  for (int v = 0; v < LEFT_OVER; ++v) read[v] = b[SIZE - LEFT_OVER + v];
-  return *reinterpret_cast<const uint4*>(read);
-}
-
 // Loads those vectors of rows that a lane multiplies; rows have `counts` vectors from `first` on.
 template <bool RESIDENT_HERE>
 __device__ __forceinline__ void load_rows(
@@ -71,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(LANES * GROUPS) matvec_unaligned(
     if (LEFT_OVER > 0 && lane == LAST % LANES) {
 #pragma unroll
       for (int r = 0; r < ROWS; ++r)
-        if (column(batch, r) == N - 1) words[r][LAST / LANES] = load_left_over(b);
+        if (column(batch, r) == N - 1) words[r][LAST / LANES] = load_left_over<LEFT_OVER>(b + (SIZE - LEFT_OVER));
     }
   };
   load(0);
