@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from autotune.driver.as_built import as_built
@@ -31,6 +33,7 @@ def build(
     *,
     compiler: CudaCompiler = "nvcc",
     timeout_s: float = _TIMEOUT_S,
+    postprocess: Callable[[str], object] | None = None,
 ) -> Module:
     """Build a function for a target.
 
@@ -47,6 +50,7 @@ def build(
         name: name of the function; by default that of the kernel.
         compiler: of CUDA kernels, ``"nvcc"`` or ``"nvrtc"``.
         timeout_s: seconds that the compiler may take.
+        postprocess: gets the text of CUDA kernels, and returns what is to be compiled.
 
     Raises:
         TargetError: there is no target for a hand-written kernel.
@@ -66,7 +70,7 @@ def build(
     violation = target_violation(kernel, chosen)
     if violation:
         raise InstantiationError(f"build of {kernel.name!r} for {chosen}: {violation}")
-    compiled = as_built(kernel, chosen)
+    compiled = _postprocessed(as_built(kernel, chosen), postprocess)
     with temporary_folder("build") as folder:
         output = compile_kernel(
             compiled, chosen, timeout_s=timeout_s, compiler=compiler, out_dir=folder
@@ -76,6 +80,20 @@ def build(
         if environment.frozen():
             part("autotune.lock:check_built")(kernel, chosen, built)
         return Module(compiled, chosen, built, artifact.suffix, output.resources)
+
+
+def _postprocessed(kernel: Kernel, change: Callable[[str], object] | None) -> Kernel:
+    """Return a kernel with the text that a function of the caller makes of its own."""
+    if change is None or kernel.language != "cuda":
+        return kernel
+    Check(KernelError, "build").function("postprocess", change)
+    source = change(kernel.source)
+    if not isinstance(source, str):
+        raise KernelError(
+            f"build of {kernel.name!r}: {getattr(change, '__name__', 'postprocess')} is given the "
+            f"text of the kernel and returns the text to compile, got {type(source).__name__}"
+        )
+    return replace(kernel, source=source)
 
 
 def _target(what: object, given: Target | str | None) -> Target:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 from collections.abc import Callable
 from functools import cache
 from numbers import Integral
+from operator import add
 from typing import Any
 
 from autotune.errors import ExpressionError
@@ -29,6 +32,8 @@ from autotune.ir import (
 )
 from autotune.te.intrinsics import larger, least, most, smaller
 from autotune.te.location import user_line
+
+logger = logging.getLogger("autotvm")
 
 # Marks the variable of a reduction axis that the user gave no name.
 UNNAMED = "reduce, unnamed"
@@ -81,7 +86,8 @@ def comm_reducer(
     """Make a reduction from a commutative, associative function and its identity.
 
     ``fcombine(x, y)`` combines two values, or two tuples of values; ``fidentity(*dtypes)`` gives
-    the value (or tuple) that changes nothing. The reduction is then called as `te.sum` is.
+    the value (or tuple) that changes nothing. The reduction is then called as `te.sum` is; of
+    values, without an axis, it combines these.
 
     Example, the index and value of the largest element::
 
@@ -92,7 +98,12 @@ def comm_reducer(
         I, V = te.compute((n,), lambda i: argmax((idx[i, k], val[i, k]), axis=k))
     """
 
-    def reducer(expr: object, axis: object, where: object = None, init: object = None) -> Any:
+    def reducer(
+        expr: object, axis: object, *more: object, where: object = None, init: object = None
+    ) -> Any:
+        if not _is_axes(axis) and not isinstance(axis, Var):
+            return functools.reduce(fcombine, (axis, *more), expr)
+        where, init = _options(more, where, init)
         several = isinstance(expr, tuple | list)
         sources = tuple(map(as_expr, _as_tuple(expr)))
         combiner = _custom(fcombine, fidentity, tuple(e.dtype for e in sources), not several)
@@ -134,6 +145,21 @@ def _operand_names(fcombine: Callable[..., object]) -> tuple[str, str]:
     code = getattr(fcombine, "__code__", None)
     names: list[str] = list(code.co_varnames[: code.co_argcount]) if code is not None else []
     return (names[0], names[1]) if len(names) == 2 else ("x", "y")
+
+
+def _is_axes(axis: object) -> bool:
+    """Return whether the second argument is what to reduce over, not one more value."""
+    return isinstance(axis, IterVar | list | tuple)
+
+
+def _options(more: tuple[object, ...], where: object, init: object) -> tuple[object, object]:
+    """Return the condition and the beginning of a reduction, which may be given by position."""
+    if len(more) > 2:
+        raise ExpressionError(
+            f"{user_line()}: a reduction takes a value, axes, where and init, got {more[2]!r} too"
+        )
+    found = (*more, *(where, init)[len(more) :])
+    return found[0], found[1]
 
 
 def _as_tuple(value: object) -> tuple[object, ...]:
@@ -179,30 +205,40 @@ def _reduce(name: str, expr: object, axis: object, where: object, init: object) 
     return found
 
 
-def sum(expr: object, axis: object, where: object = None, init: object = None) -> Expr:
+def sum(
+    expr: object, axis: object, *more: object, where: object = None, init: object = None
+) -> Expr:
     """Sum over one or more reduction axes, where ``where`` holds, beginning with ``init``.
 
-    A sum of bools counts them, in int32.
+    A sum of bools counts them, in int32. Of two or more values, without an axis, their sum.
     """
+    if not _is_axes(axis) and not isinstance(axis, Var):  # a variable is meant as an axis
+        if isinstance(axis, Integral):
+            logger.warning(
+                "%s: te.sum: %r is no te.reduce_axis: as in TVM, it is added to the value",
+                user_line(),
+                axis,
+            )
+        return functools.reduce(add, map(as_expr, (axis, *more)), as_expr(expr))
     source = as_expr(expr)
     if source.dtype == "bool":
         source = cast(source, "int32")
-    return _reduce("sum", source, axis, where, init)
+    return _reduce("sum", source, axis, *_options(more, where, init))
 
 
 def min(
     expr: object, axis: object, *more: object, where: object = None, init: object = None
 ) -> Expr:
     """Find the minimum over reduction axes; or, of two or more values, the smallest."""
-    if isinstance(axis, IterVar | list | tuple):
-        return _reduce("min", expr, axis, *(more or (where, init)))
-    return smaller(expr, axis, *more)
+    if not _is_axes(axis):
+        return smaller(expr, axis, *more)
+    return _reduce("min", expr, axis, *_options(more, where, init))
 
 
 def max(
     expr: object, axis: object, *more: object, where: object = None, init: object = None
 ) -> Expr:
     """Find the maximum over reduction axes; or, of two or more values, the largest."""
-    if isinstance(axis, IterVar | list | tuple):
-        return _reduce("max", expr, axis, *(more or (where, init)))
-    return larger(expr, axis, *more)
+    if not _is_axes(axis):
+        return larger(expr, axis, *more)
+    return _reduce("max", expr, axis, *_options(more, where, init))

@@ -15,7 +15,6 @@ from autotune.utils.names import explain_imports, load
 from autotune.version import __version__
 
 if TYPE_CHECKING:
-    from autotune.driver import build
     from autotune.errors import AutotuneError as TVMError
     from autotune.runtime import convert, cpu, cuda, device, gpu
     from autotune.runtime import device as context
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
         topi,
         transform,
     )
+    from autotune.tvm.driver.building import build
     from autotune.tvm.register import get_global_func, register_func
     from autotune.tvm.relay.function import IRModule
 
@@ -52,7 +52,7 @@ _HOMES = {
     "DataType": "autotune.tvm.runtime.data_type:DataType",
     "IRModule": "autotune.tvm.relay.function:IRModule",
     "TVMError": "autotune.errors:AutotuneError",
-    "build": "autotune.driver:build",
+    "build": "autotune.tvm.driver.building:build",
     "build_config": "autotune.tvm.driver.build_config:build_config",
     "build_module": "autotune.tvm.driver.build_module",
     "context": "autotune.runtime:device",

@@ -53,8 +53,8 @@ _GONE = {
         driver.tvmc.shape_parser""",
     "there is no tracker; LocalRunner(devices=[0, 1]) uses several devices of this host, "
     "rpc.LocalSession() stands for it, and a fleet uses other hosts (docs/fleet.md)": """
-        auto_scheduler.utils.check_remote auto_scheduler.utils.request_remote
-        autotvm.measure.default_module_loader autotvm.measure.measure_methods.check_remote
+        auto_scheduler.utils.check_remote autotvm.measure.default_module_loader
+        autotvm.measure.measure_methods.check_remote
         autotvm.measure.measure_methods.default_module_loader
         autotvm.measure.measure_methods.run_through_rpc
         exec rpc.Server rpc.TrackerSession rpc.connect rpc.connect_tracker rpc.proxy rpc.server

@@ -110,6 +110,8 @@ def test_every_module_of_tvms_package_is_there_under_its_name():
     ):  # fmt: skip
         module = importlib.import_module(f"autotune.tvm.auto_scheduler.{name}")
         assert all(hasattr(module, each) for each in getattr(module, "__all__", ()))
+    assert tvm.auto_scheduler.dispatcher.load_records is auto_scheduler.load_records
+    assert tvm.auto_scheduler.utils.request_remote is tvm.autotvm.measure.request_remote
     assert len(tvm.auto_scheduler.feature.get_per_store_feature_names()) == 164
 
 

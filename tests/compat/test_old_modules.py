@@ -186,9 +186,31 @@ def test_a_registered_function_is_found_by_its_name_and_others_are_none_or_expla
     assert tvm.get_global_func("compat.twice") is abs
 
 
-def test_a_callback_that_changes_kernels_is_refused():
-    with pytest.raises(AutotuneError, match="nothing here calls 'tvm_callback_cuda_postproc'"):
+def test_a_postprocessor_gets_the_text_of_cuda_kernels_and_returns_what_is_compiled(monkeypatch):
+    monkeypatch.setattr("autotune.tvm.register._REGISTERED", {})
+    s, a, b = doubled()
+    s[b].bind(b.op.axis[0], te.thread_axis("threadIdx.x"))
+    seen = []
 
-        @tvm.register_func
-        def tvm_callback_cuda_postproc(code):
-            return code
+    def of_ones(target=None):
+        result = tvm.nd.array(np.zeros(8, "float32"))
+        tvm.build(s, [a, b], target)(tvm.nd.array(np.ones(8, "float32")), result)
+        return result.numpy()[0]
+
+    @tvm.register_func
+    def tvm_callback_cuda_postproc(code):
+        return code.replace("2.0f", "7.0f")
+
+    assert of_ones("cuda -emulate") == 7
+
+    @tvm.register_func("tvm_callback_cuda_postproc", override=True)
+    def as_of_later_versions(code, target):
+        seen.append(target)
+        return code
+
+    with tvm.target.Target("cuda -emulate") as target:
+        assert of_ones() == 2
+    assert seen == [target]
+    tvm.register_func("tvm_callback_cuda_postproc", len, override=True)
+    with pytest.raises(AutotuneError, match="len is given the text of the kernel and returns the"):
+        of_ones("cuda -emulate")

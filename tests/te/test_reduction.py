@@ -81,6 +81,26 @@ def test_min_and_max_of_values_are_no_reductions():
     assert str(b.op.body[0]) == "max(i, 2) + min(min(i, 3), 1)"
 
 
+def test_a_reducer_of_values_without_an_axis_combines_them(caplog):
+    product = te.comm_reducer(lambda x, y: x * y, lambda t: te.const(1, t))
+    a = te.placeholder((4,), name="a")
+    b = te.compute((4,), lambda i: te.sum(a[i], a[0], 2.0) + product(a[i], a[3 - i], 3))
+    assert str(b.op.body[0]) == "a[i] + a[0] + 2.0f + a[i] * a[3 - i] * 3.0f"
+    assert not caplog.records
+    c = te.compute((4,), lambda i: te.sum(a[i], axis=1))
+    assert str(c.op.body[0]) == "a[i] + 1.0f"
+    assert "te.sum: 1 is no te.reduce_axis: as in TVM" in caplog.text
+
+
+def test_the_condition_of_a_reduction_may_be_given_by_position():
+    a, k = te.placeholder((4, 8), name="a"), te.reduce_axis((0, 8), "k")
+    for reduction in (te.sum, te.min, te.max):
+        b = te.compute((4,), lambda i, each=reduction: each(a[i, k], k, k < 3))
+        assert str(b.op.body[0].condition) == "k < 3"
+    with pytest.raises(ExpressionError, match="takes a value, axes, where and init, got 5 too"):
+        te.compute((4,), lambda i: te.max(a[i, k], k, None, None, 5))
+
+
 def argmax():
     return te.comm_reducer(
         lambda x, y: (te.Select(x[1] >= y[1], x[0], y[0]), te.max(x[1], y[1])),

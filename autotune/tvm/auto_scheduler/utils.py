@@ -10,6 +10,7 @@ from autotune.auto_scheduler.workload_registry import func_name_of as get_func_n
 from autotune.task.workload import serialize_args
 from autotune.task.workload import tuples as list_to_tuple
 from autotune.topi.utils import get_const_int, get_const_tuple
+from autotune.tvm.autotvm.measure.measure_methods import request_remote
 
 __all__ = [
     "array_mean",
@@ -19,6 +20,7 @@ __all__ = [
     "get_const_tuple",
     "get_func_name",
     "list_to_tuple",
+    "request_remote",
     "serialize_args",
     "to_str_round",
 ]

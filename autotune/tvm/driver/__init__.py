@@ -1,5 +1,6 @@
 """TVM's `driver`."""
 
-from autotune.driver import build, lower
+from autotune.driver import lower
+from autotune.tvm.driver.building import build
 
 __all__ = ["build", "lower"]
