@@ -244,3 +244,11 @@ def test_the_product_that_tvms_tests_share_has_tiles_of_four_levels():
     assert len(auto_scheduler.ComputeDAG([a, b, c, d, e]).ops) == 5
     with pytest.raises(tvm.TVMError, match="was given a name that another axis has"):
         auto_scheduler.ComputeDAG(shared.invalid_compute_definition())
+
+
+def test_a_policy_takes_its_cost_model_by_the_name_of_tvm_0_7():
+    model = tvm.auto_scheduler.RandomModel()
+    for name in ("schedule_cost_model", "program_cost_model"):
+        policy = tvm.auto_scheduler.SketchPolicy(product_task(), **{name: model})
+        assert isinstance(policy, auto_scheduler.SketchPolicy)
+        assert policy.program_cost_model is model

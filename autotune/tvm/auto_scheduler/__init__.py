@@ -26,6 +26,7 @@ from autotune.tvm.auto_scheduler.measure import (
     register_task_input_check_func,
 )
 from autotune.tvm.auto_scheduler.relay_integration import extract_tasks, is_auto_scheduler_enabled
+from autotune.tvm.auto_scheduler.search_policy import SketchPolicy as SketchPolicy
 
 __all__ = [
     *_ours,
