@@ -9,7 +9,8 @@ Kind = Literal["build", "run"]
 
 # After losing _ALONE places an entry gets a place for itself; after losing _MOST_ALONE of these it
 # is to blame. In between it waits, twice as long each time, as something else may kill workers.
-_ALONE, _MOST_ALONE, _PAUSE_S = 3, 6, 0.5
+# Places that come back had lost a connection, not their worker: of these it may lose some more.
+_ALONE, _MOST_ALONE, _MOST_CUT, _PAUSE_S = 3, 6, 8, 0.5
 # How long a place is set aside at first.
 ASIDE_S = 15.0
 
@@ -102,8 +103,9 @@ class QueuedJob:
     Attributes:
         needs: what it requires of a place.
         attempt: how often it was started.
-        lost, lost_alone: how many places were lost while they held it, and how many of these held
-            nothing else.
+        lost: how many places were lost while they held it.
+        lost_alone: the numbers of those that held nothing else, and have not come back.
+        cut: how many places that held nothing else were lost and came back.
         not_before: the earliest time at which it may be started again.
         avoid: agents that do not get it while others can run it.
         verdicts: how it failed, by the numbers of the places.
@@ -115,7 +117,8 @@ class QueuedJob:
     needs: Needs
     attempt: int = 0
     lost: int = 0
-    lost_alone: int = 0
+    lost_alone: list[int] = field(default_factory=list)
+    cut: int = 0
     not_before: float = 0.0
     avoid: set[str] = field(default_factory=set)
     verdicts: dict[int, Verdict] = field(default_factory=dict)
@@ -131,14 +134,23 @@ class QueuedJob:
     @property
     def to_blame(self) -> bool:
         """Whether it is taken to be the cause of its lost places."""
-        return self.lost_alone >= _MOST_ALONE
+        return len(self.lost_alone) >= _MOST_ALONE or self._times_alone >= _MOST_CUT
 
-    def note_lost(self, now: float) -> None:
+    @property
+    def _times_alone(self) -> int:
+        return len(self.lost_alone) + self.cut
+
+    def note_lost(self, number: int, now: float) -> None:
         """Record that a place was lost while it held this entry."""
-        self.lost_alone += self.alone
+        if self.alone:
+            self.lost_alone.append(number)
+            self.not_before = now + _PAUSE_S * 2 ** (self._times_alone - 1)
         self.lost += 1
-        if self.lost_alone:
-            self.not_before = now + _PAUSE_S * 2 ** (self.lost_alone - 1)
+
+    def note_back(self, number: int) -> None:
+        """Record that a place came back: its worker has lived on, whatever cut it off."""
+        self.cut += self.lost_alone.count(number)
+        self.lost_alone = [one for one in self.lost_alone if one != number]
 
 
 Entry = TypeVar("Entry", bound=QueuedJob)

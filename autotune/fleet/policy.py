@@ -17,6 +17,7 @@ the shell that does what is decided here, and a simulation can drive it as well.
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Iterator
 from typing import Generic
@@ -58,6 +59,9 @@ class Policy(Generic[Entry]):
 
     def join(self, place: Place) -> None:
         """Let a place take part, or take part again."""
+        if place.number in self._left:
+            for entry in self._entries():
+                entry.note_back(place.number)
         state = self._states.setdefault(place.number, PlaceState(place))
         state.place, state.here = place, True
         self._left.pop(place.number, None)
@@ -65,6 +69,12 @@ class Policy(Generic[Entry]):
         if state.aside_until:
             self._aside.add(place.number)
         self._note_idle(state)
+
+    def _entries(self) -> Iterator[Entry]:
+        """Return all entries that wait or are under way."""
+        yield from itertools.chain(*self._lines.values())
+        for state in self._states.values():
+            yield from state.out
 
     def leave(self, number: int, now: float) -> list[Entry]:
         """Remove a place; return the entries that it held, which wait again.
@@ -287,7 +297,7 @@ class Policy(Generic[Entry]):
 
     def lost(self, number: int, entry: Entry, now: float) -> None:
         """Record that a place was lost with an entry, which waits again."""
-        entry.note_lost(now)
+        entry.note_lost(number, now)
         self._back(self._states[number], entry)
         self.put(entry, first=True)
 

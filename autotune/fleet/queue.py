@@ -75,6 +75,15 @@ def with_doubt(message: str, why: str) -> str:
     return f"{message}\n(not confirmed by a second worker: {why})"
 
 
+def _loss(entry: QueuedJob, why: str) -> str:
+    if entry.cut <= len(entry.lost_alone):
+        return f"{entry.lost} workers were lost over it: {why}"
+    return (
+        f"{entry.lost} times a worker was lost while it ran, and most of them came back: the "
+        f"network may be to blame ({why})"
+    )
+
+
 class FleetQueue:
     """Work for all places of a fleet.
 
@@ -172,9 +181,7 @@ class FleetQueue:
             if not entry.to_blame:
                 return
             self._policy.drop(entry)
-        entry.pending.finish(
-            entry.pending.work.hopeless(f"{entry.lost} workers were lost over it: {why}")
-        )
+        entry.pending.finish(entry.pending.work.hopeless(_loss(entry, why)))
 
     def _unable(self, number: int, entry: _QueuedWork, attempt: int, error: PlaceUnable) -> None:
         with self._lock:

@@ -212,14 +212,17 @@ def test_what_failed_at_a_place_that_left_is_done_again():
     assert begun(policy) == [(1 - number, entry)]
 
 
-def lost_again(policy, entry, times, now):
-    """Lose the places that have an entry, one after the other; return when that was."""
+def lost_again(policy, entry, times, now, comes_back=False):
+    """Lose the places that have an entry, one after the other; return when that was.
+
+    Each comes back, or is replaced by a new one.
+    """
     for _ in range(times):
         while not (out := [place for place, one in begun(policy, now) if one is entry]):
             now += 0.1
-            assert now < 100
+            assert now < 200
         policy.leave(out[0], now)
-        policy.join(device(out[0]))
+        policy.join(device(out[0] if comes_back else out[0] + 10))
     return now
 
 
@@ -229,6 +232,25 @@ def test_an_entry_that_takes_each_of_its_places_with_it_is_tried_alone_and_then_
     assert lost_again(policy, entry, 4, 0.0) == 0.0
     assert not entry.to_blame
     assert lost_again(policy, entry, 5, 0.0) == pytest.approx(15.5, abs=0.5)
+    assert entry.to_blame
+
+
+def test_an_entry_whose_workers_are_cut_off_and_come_back_is_not_to_blame_within_half_a_minute():
+    policy, entry = fleet_of(3), QueuedJob(RUN)
+    policy.put(entry)
+    assert lost_again(policy, entry, 10, 0.0, comes_back=True) == pytest.approx(31.5, abs=0.7)
+    assert not entry.to_blame
+    assert lost_again(policy, entry, 1, 31.5, comes_back=True) == pytest.approx(63.5, abs=1)
+    assert entry.to_blame  # or it would go on for ever
+
+
+def test_places_that_come_back_do_not_excuse_an_entry_for_those_that_died():
+    policy, entry = fleet_of(3), QueuedJob(RUN)
+    policy.put(entry)
+    now = lost_again(policy, entry, 5, 0.0, comes_back=True)
+    now = lost_again(policy, entry, 5, now)
+    assert (entry.cut, len(entry.lost_alone), entry.to_blame) == (2, 5, False)
+    lost_again(policy, entry, 1, now)
     assert entry.to_blame
 
 
