@@ -81,8 +81,9 @@ def tune_kernel(
 ) -> tuple[list[Result], dict[str, Any]]:
     """Tune a kernel, with Kernel Tuner's arguments.
 
-    The target is that of the enclosing ``with Target(...)``, or else ``"cuda"`` or ``"c"``, as the
-    source says. Results are compared with ``answer`` after all have been timed.
+    The target is that of the enclosing ``with Target(...)`` if it takes such kernels, or else
+    ``"cuda"`` or ``"c"``, as the source says. Results are compared with ``answer`` after all have
+    been timed.
 
     Args:
         kernel_name, kernel_source, problem_size, arguments, tune_params: as in Kernel Tuner.
@@ -319,4 +320,6 @@ def _problem(
 
 
 def _target(problem: Problem) -> Target:
-    return Target.current() or Target(problem.language)
+    given = Target.current()
+    own = Target(problem.language)
+    return given if given is not None and given.language == own.language else own

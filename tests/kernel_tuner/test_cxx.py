@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from autotune.kernel_tuner import run_kernel, tune_kernel
+from autotune.target import Target
 
 SCALE = """
 #include <algorithm>
@@ -85,3 +86,11 @@ def test_a_flag_makes_a_text_cxx(flags):
     arguments = [np.zeros(1, "float32"), np.float32(3)]
     found = run_kernel("f", source, 1, arguments, {}, lang="C", compiler_options=flags.split())
     assert found[0] == 6
+
+
+def test_a_kernel_for_the_host_runs_there_within_a_target_for_a_gpu():
+    code = 'extern "C" void twice(float* x, int n) { for (int i = 0; i < n; i++) x[i] *= 2; }'
+    x = np.arange(4, dtype="float32")
+    with Target("cuda -emulate"):
+        result = run_kernel("twice", code, 4, [x, np.int32(4)], {}, lang="C")
+    assert list(result[0]) == [0, 2, 4, 6]
