@@ -46,6 +46,8 @@ from autotune.ir import (
     int_range,
     is_float,
 )
+from autotune.ir.address import EXTERN, Address
+from autotune.te.declared_buffer import LOAD_WORD
 
 Text = tuple[str, int]  # what is written, and how tightly its outermost operator binds
 
@@ -273,7 +275,12 @@ class ExpressionPrinter:
     # -- calls and conversions ---------------------------------------------------------------
 
     def call(self, node: Call) -> Text:
-        """A function of the function table, or a bitwise operator."""
+        """A function of the function table or of the script, or a bitwise operator."""
+        if node.name.startswith(EXTERN):
+            name = node.name.removeprefix(EXTERN)
+            return f"{name}({', '.join(map(self.text, node.args))})", ATOM
+        if node.name == LOAD_WORD:
+            return self.word(node), UNARY
         if node.name in BITWISE:
             symbol, binding = BITWISE[node.name]
             a, b = (self.text(arg, UNARY) for arg in node.args)
@@ -308,6 +315,17 @@ class ExpressionPrinter:
             return self.element(node.buffer, node.indices[0].base)
         return self.text(node)
 
+    def word(self, node: Call) -> str:
+        """Return the elements behind an address as one number."""
+        kind = "unsigned int" if node.dtype.startswith("u") else "int"
+        return f"*(const {kind}*)({self.text(node.args[0])})"
+
+    def address(self, node: Address) -> Text:
+        """The address of an element."""
+        if isinstance(node.index, IntImm) and node.index.value == 0:
+            return self.names[node.buffer], ATOM
+        return f"{self.names[node.buffer]} + {self.text(node.index, SUM)}", SUM
+
     def cast(self, node: Cast) -> Text:
         """A conversion: by the table of casts, or as C does it."""
         source, target = node.value.dtype, node.dtype
@@ -340,6 +358,7 @@ ExpressionPrinter._methods.update(
         Select: ExpressionPrinter.choice,
         IfThenElse: ExpressionPrinter.choice,
         Call: ExpressionPrinter.call,
+        Address: ExpressionPrinter.address,
         Cast: ExpressionPrinter.cast,
         Ramp: ExpressionPrinter.vector,
         Broadcast: ExpressionPrinter.vector,

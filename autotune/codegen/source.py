@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from autotune.codegen.dialect import Dialect
 from autotune.codegen.expressions import THREADS
+from autotune.codegen.extern_calls import check_defined
 from autotune.codegen.identifiers import Names, legal
 from autotune.codegen.outlines import Outlines, first_blocks
 from autotune.codegen.statements import INDENT, INDEX_TYPE, StatementPrinter, elements_of
 from autotune.errors import LoweringError
 from autotune.ir import Buffer, Var
+from autotune.ir.address import addresses_in
 from autotune.kernel.kernel import Kernel, KernelCall, Launch, item_bytes
 from autotune.lowering import LoweredFunction, LoweredKernel, lower_schedule
 from autotune.target import Language, Limits, Target
@@ -77,6 +79,7 @@ def kernel_of_function(function: LoweredFunction, language: Language) -> Kernel:
         LoweringError: the function can be printed only; the message says why.
     """
     function.check_finished()
+    check_defined(function)
     dialect: Dialect = part(of_language(language).dialect)
     needs: set[str] = set()
     names = Names()
@@ -91,7 +94,7 @@ def kernel_of_function(function: LoweredFunction, language: Language) -> Kernel:
     return Kernel(
         name=function.name,
         language=language,
-        source="\n".join([*_preamble(dialect, needs), *texts]),
+        source="\n".join([*_preamble(dialect, needs), *function.imports, *texts]),
         flags=tuple(flag for name, flag in dialect.flags.items() if name in needs),
         args=outlines.args(),
         calls=tuple(calls),
@@ -126,6 +129,8 @@ class _KernelPrinter:
         self.inputs = {
             b for b, role in zip(function.args, function.roles, strict=True) if role == "in"
         }
+        # Functions of a script take addresses as they like.
+        self.inputs -= {each.buffer for each in addresses_in(kernel.body)}
         for buffer in kernel.params:
             self.names.set(buffer, outer[buffer])
         self.body = StatementPrinter(dialect, self.names, needs)

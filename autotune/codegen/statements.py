@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from autotune.codegen.dialect import Dialect
 from autotune.codegen.distributed_fills import DISTRIBUTED_FILLS, has_distributed_fills
 from autotune.codegen.expressions import FACTORS, SUM, UNARY, ExpressionPrinter
+from autotune.codegen.extern_calls import buffers_in_words
 from autotune.codegen.guarded_loads import GUARDED_LOADS, has_guarded_loads
 from autotune.codegen.identifiers import Names
 from autotune.codegen.lane_loops import MOST_STEPS, NARROWEST, lane_loop
@@ -85,6 +86,7 @@ class StatementPrinter:
         self.depth = 1
         self.freed: list[list[str]] = []
         self.in_pragma = False  # of OpenMP, in which no loop can be parallel
+        self.in_words: set[Buffer] = set()  # read by words of several elements
 
     def line(self, text: str) -> None:
         """Write one line at the present depth."""
@@ -102,6 +104,7 @@ class StatementPrinter:
         for pragma, needed in _PRAGMAS:
             if pragma in self.dialect.helpers and needed(stmt):
                 self.needs.add(pragma)
+        self.in_words = buffers_in_words(stmt)
         self.depth -= 1
         self.block(stmt)
 
@@ -233,7 +236,8 @@ class StatementPrinter:
         is_large = 0 < self.dialect.heap_bytes < known * item_bytes(buffer.dtype)
         aligned = self._alignment(known * item_bytes(buffer.dtype))
         if known and not is_large:
-            self.line(f"{scalar.storage} {name}[{size}]{aligned};")
+            before = "alignas(16) " if buffer in self.in_words and not aligned else ""
+            self.line(f"{before}{scalar.storage} {name}[{size}]{aligned};")
             return
         self.needs.add("stdlib.h")
         kind = scalar.storage

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from autotune.ir import base, stmt
+from autotune.ir.address import Address
 from autotune.ir.base import BinaryOp, Call, Cast, Expr, FloatImm, IntImm, Node, Not, Var
 from autotune.ir.expr import (
     Add,
@@ -156,6 +157,9 @@ class Printer:
     def _load(self, node: Load) -> str:
         return f"{self.name_of(node.buffer)}[{self._all(node.indices)}]"
 
+    def _address(self, node: Address) -> str:
+        return f"&{self.name_of(node.buffer)}[{self.expr(node.index)}]"
+
     def _producer_load(self, node: ProducerLoad) -> str:
         name = self._tensors.get(node.tensor, node.tensor.name)
         return f"{name}[{self._all(node.indices)}]"
@@ -181,6 +185,7 @@ class Printer:
         (Var, _var),
         (IntImm, _int),
         (Load, _load),
+        (Address, _address),
         (ProducerLoad, _producer_load),
         (FloatImm, _float),
         (Cast, _cast),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import ClassVar
 
+from autotune.ir.address import Address
 from autotune.ir.affine_builder import AffineBuilder
 from autotune.ir.analysis_affine import Affine, Atom, AtomKind, constant, scale_affine
 from autotune.ir.dtype import INDEX_DTYPE, int_range, is_int
@@ -248,6 +249,9 @@ class Simplifier(AffineBuilder):
         same = all(new is old for new, old in zip(indices, expr.indices, strict=True))
         return expr if same else Load(expr.buffer, indices)
 
+    def _eval_address(self, expr: Address) -> Value:
+        return expr.at(expr.buffer, self.expr(self._eval(expr.index)))
+
     def _eval_ramp(self, expr: Ramp) -> Value:
         base = self.expr(self._eval(expr.base))
         return expr if base is expr.base else Ramp(base, expr.stride, expr.lanes)
@@ -279,6 +283,7 @@ Simplifier.handlers = {
     Cast: Simplifier._eval_cast,
     Call: Simplifier._eval_call,
     Load: Simplifier._eval_load,
+    Address: Simplifier._eval_address,
     Ramp: Simplifier._eval_ramp,
     Broadcast: Simplifier._eval_broadcast,
     **dict.fromkeys((EQ, NE, LT, LE, GT, GE), Simplifier._eval_comparison),

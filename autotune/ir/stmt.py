@@ -29,7 +29,8 @@ class ForKind(Enum):
 class Buffer:
     """Memory that a function reads or writes; every buffer is a different one.
 
-    ``scope`` is ``"global"``, ``"shared"``, ``"local"`` or ``"warp"``. ``strides`` counts elements
+    ``scope`` is ``"global"``, ``"shared"``, ``"local"``, ``"warp"``, or that of a fragment of a
+    warp, such as ``"wmma.matrix_a"``. ``strides`` counts elements
     and is row-major unless given. Extents are ints where they are known.
     """
 

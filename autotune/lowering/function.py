@@ -82,6 +82,7 @@ class LoweredFunction:
         kernels: in the order they run.
         target_kind: ``"cuda"`` or ``"c"``.
         sizes: numbers that follow from the shapes of the arrays that a caller passes.
+        imports: texts in the target's language that stand in front of the kernels.
     """
 
     name: str
@@ -91,6 +92,7 @@ class LoweredFunction:
     kernels: tuple[LoweredKernel, ...]
     target_kind: str
     sizes: tuple[Var, ...] = ()
+    imports: tuple[str, ...] = ()
 
     @property
     def on_gpu(self) -> bool:

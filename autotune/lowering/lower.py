@@ -18,6 +18,7 @@ from autotune.lowering.bodies import BodySimplifier
 from autotune.lowering.bounds import infer_bounds
 from autotune.lowering.buffers import TensorStorages
 from autotune.lowering.extents import as_extent, expr_of
+from autotune.lowering.extern_texts import imported_texts
 from autotune.lowering.function import LoweredFunction, LoweredKernel
 from autotune.lowering.nest import make_nests
 from autotune.lowering.passes.draft import Draft
@@ -156,6 +157,7 @@ class _Lowering:
             kernels=tuple(kernels),
             target_kind=self.backend.language,
             sizes=self.sizes,
+            imports=imported_texts(self.schedule),
         )
 
     def _seen(self, name: str, left: object) -> None:

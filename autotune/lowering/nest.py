@@ -12,6 +12,7 @@ from autotune.lowering.plan import Plan, StagePlan
 from autotune.lowering.reduction_nest import CrossThreadNest, ReductionNest
 from autotune.lowering.scan_nest import ScanNest
 from autotune.lowering.stage_nest import StageNest
+from autotune.lowering.tensorized_nest import TensorizedNest
 from autotune.te.stage import Stage
 from autotune.te.tensor import ScanOp
 
@@ -53,6 +54,8 @@ class _Nests:
         """Return the loops of a stage; ``opened`` are the thread axes that are around it."""
         if isinstance(plan.stage.op, ScanOp):
             return ScanNest(self, plan, opened).build()
+        if plan.stage.tensorized is not None:
+            return TensorizedNest(self, plan, opened).build()
         reduction = plan.body.reduction
         if reduction is None:
             return StageNest(self, plan, opened).build()

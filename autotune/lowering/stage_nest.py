@@ -20,7 +20,7 @@ from autotune.lowering.buffers import TensorStorage, TensorStorages
 from autotune.lowering.extents import Extent, expr_of, repeats, times
 from autotune.lowering.plan import Plan, StagePlan, Thread
 from autotune.te.stage import Stage
-from autotune.te.stage_state import IterAttr
+from autotune.te.stage_state import IMPORTS, IterAttr
 from autotune.te.stores import as_store
 
 # For each place before a loop, the conditions that stand there.
@@ -98,7 +98,7 @@ class StageNest:
             thread=plan.threads.get(leaf),
             kind=attr.kind,
             is_reduce=is_reduce,
-            pragmas=dict(attr.pragmas),
+            pragmas={key: value for key, value in attr.pragmas if key not in IMPORTS},
             children=self.nests.attached(stage, leaf),
         )
 

@@ -4,6 +4,7 @@ from autotune.ir import Cast, IterVar, Range, Var, cast, const
 from autotune.te.broadcast import broadcast, broadcast_shape, read_broadcast
 from autotune.te.dag import dag_text, post_order
 from autotune.te.declare import check_shape, compute, placeholder, tag_scope
+from autotune.te.declared_buffer import DeclaredBuffer, decl_buffer
 from autotune.te.flop import FlopError, NoArithmetic, compute_flop
 from autotune.te.intrinsics import (
     all,
@@ -76,6 +77,7 @@ from autotune.te.stage import Stage
 from autotune.te.stage_state import IterAttr
 from autotune.te.step import STEPS, Split, Step, step_from_json
 from autotune.te.tensor import ComputeOp, Operation, PlaceholderOp, ScanOp, Tensor, TensorSlice
+from autotune.te.tensor_intrin import TensorIntrin, decl_tensor_intrin
 from autotune.te.traffic import compute_bytes
 from autotune.te.workload import workload_key, workload_text
 
@@ -85,6 +87,7 @@ __all__ = [
     "STEPS",
     "Cast",
     "ComputeOp",
+    "DeclaredBuffer",
     "FlopError",
     "FuseRelation",
     "IterAttr",
@@ -102,6 +105,7 @@ __all__ = [
     "Stage",
     "Step",
     "Tensor",
+    "TensorIntrin",
     "TensorSlice",
     "Var",
     "abs",
@@ -130,6 +134,8 @@ __all__ = [
     "cosh",
     "create_schedule",
     "dag_text",
+    "decl_buffer",
+    "decl_tensor_intrin",
     "div",
     "erf",
     "exp",

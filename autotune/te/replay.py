@@ -13,6 +13,7 @@ from autotune.te.reindex import groups_of
 from autotune.te.schedule import Outputs, Schedule, create_schedule
 from autotune.te.stage import Stage
 from autotune.te.step import Step
+from autotune.te.tensor_intrin import intrin_by_key
 
 
 def replay(ops: Outputs, recorded: Iterable[Step]) -> Schedule:
@@ -77,6 +78,12 @@ def _bind(step: steps.Bind, schedule: Schedule) -> None:
 def _unroll(step: steps.Unroll, schedule: Schedule) -> None:
     stage = _stage(step, schedule)
     stage.unroll(_leaf(step, stage, step.axis))
+
+
+@take_step.register
+def _tensorize(step: steps.Tensorize, schedule: Schedule) -> None:
+    stage = _stage(step, schedule)
+    stage.tensorize(_leaf(step, stage, step.axis), intrin_by_key(step.intrin))
 
 
 @take_step.register

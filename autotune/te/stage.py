@@ -10,7 +10,7 @@ from autotune.ir import Expr, ForKind, IterVar, as_expr
 from autotune.te.condition import condition_text, read_condition
 from autotune.te.relation import extent_of
 from autotune.te.stage_loops import LoopPrimitives
-from autotune.te.stage_state import IterAttr
+from autotune.te.stage_state import IMPORTS, IterAttr
 from autotune.te.step import (
     AsyncCopies,
     ComputeAt,
@@ -21,8 +21,10 @@ from autotune.te.step import (
     SetScope,
     SetStorePredicate,
     StorageAlign,
+    Tensorize,
 )
 from autotune.te.tensor import PlaceholderOp, ScanOp
+from autotune.te.tensor_intrin import TensorIntrin
 from autotune.utils.names import Elsewhere
 
 SCOPES = ("global", "shared", "local", "warp")
@@ -34,10 +36,6 @@ class Stage(LoopPrimitives, Elsewhere):
     __slots__ = ()
     elsewhere: ClassVar[Mapping[str, str]] = {
         "prefetch": "CPUs and compilers prefetch by themselves; leave it out",
-        "tensorize": (
-            "tensor cores are used by the auto-scheduler and autotune.templates; write a kernel "
-            "with an intrinsic of your own in CUDA C++ or C, as an autotune.SourceKernel"
-        ),
     }
     attach_stage: Stage | None
     scan: Stage | None
@@ -239,6 +237,26 @@ class Stage(LoopPrimitives, Elsewhere):
         self.all_iter_vars[:0] = listed
         self.leaf_iter_vars[:0] = listed
 
+    def tensorize(self, axis: IterVar, intrin: TensorIntrin) -> None:
+        """Carry out a loop, and all inside it, by an intrinsic of `te.decl_tensor_intrin`.
+
+        for i.outer:              for i.outer:
+          for i.inner: ...    ->    intrinsic(C + ..., A + ..., B + ...)
+
+        Lowering compares what the loops compute with what the intrinsic does.
+        """
+        self.check_compute("tensorize")
+        at = self.position("tensorize", axis)
+        if not isinstance(intrin, TensorIntrin):
+            raise ScheduleError(
+                f"tensorize({self.name}): expected what te.decl_tensor_intrin returns, got "
+                f"{intrin!r}"
+            )
+        for leaf in self.leaf_iter_vars[at:]:
+            self.check_plain("tensorize", leaf)
+        self.schedule.record(Tensorize(self.key, at, intrin.key))
+        self.tensorized = (axis, intrin)
+
     def set_store_predicate(self, condition: object) -> None:
         """Store the result only where a condition on thread axes and loops holds.
 
@@ -258,7 +276,9 @@ class Stage(LoopPrimitives, Elsewhere):
         lines = [f"{self.name}: {', '.join(self._notes())}"]
         for depth, axis in enumerate(self.leaf_iter_vars, 1):
             attr = self.attr(axis)
-            notes = [f"{key}={value}" for key, value in attr.pragmas]
+            notes = [f"{key}={value}" for key, value in attr.pragmas if key not in IMPORTS]
+            if self.tensorized is not None and self.tensorized[0] is axis:
+                notes.append(f"tensorized by {self.tensorized[1].name}")
             if attr.kind is not ForKind.SERIAL:
                 notes.insert(0, attr.thread.thread_tag if attr.thread else attr.kind.value)
             if axis.kind == "reduce":

@@ -11,6 +11,7 @@ from autotune.ir import Expr, ForKind, IterVar
 from autotune.te.relation import Relation
 from autotune.te.step import Step
 from autotune.te.tensor import ComputeOp, Operation, ScanOp
+from autotune.te.tensor_intrin import TensorIntrin
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class IterAttr:
 
 
 PLAIN = IterAttr()
+# Pragmas whose value is text in the target's language, to stand in front of the function.
+IMPORTS = ("import_c", "import_llvm")
 StageT = TypeVar("StageT", bound="StageState")
 
 
@@ -55,8 +58,9 @@ class StageState:
     means inside loop ``attach_iter`` of ``attach_stage``. ``scope`` is empty where it follows from
     the place. ``alignments`` maps a dimension to its ``(factor, offset)``. ``first_loops`` are the
     loops that it was made with, which those of a factored reduction are in another order than the
-    axes. ``scan`` is the stage of the recurrence in whose loops it is computed, and
-    ``holds_state`` says that it computes rows of that, which it stores there.
+    axes. ``tensorized`` is the loop that an intrinsic replaces, and that. ``scan`` is the stage of
+    the recurrence in whose loops it is computed, and ``holds_state`` says that it computes rows of
+    that, which it stores there.
     """
 
     __slots__ = (
@@ -80,6 +84,7 @@ class StageState:
         "schedule",
         "scope",
         "store_predicate",
+        "tensorized",
     )
 
     attach_stage: StageState | None
@@ -103,6 +108,7 @@ class StageState:
         self.double_buffered = False
         self.pipeline_stages = 0
         self.store_predicate: Expr | None = None
+        self.tensorized: tuple[IterVar, TensorIntrin] | None = None
         self.is_output = False
         self.scan = None
         self.holds_state = False
@@ -123,6 +129,7 @@ class StageState:
         new.double_buffered = self.double_buffered
         new.pipeline_stages = self.pipeline_stages
         new.store_predicate = self.store_predicate
+        new.tensorized = self.tensorized
         new.is_output = self.is_output
         new.scan, new.holds_state = self.scan, self.holds_state
         return new

@@ -143,6 +143,14 @@ class Pragma(Step):
 
 
 @dataclass(frozen=True)
+class Tensorize(Annotate):
+    """A loop and all inside it became an intrinsic; ``intrin`` is `TensorIntrin.key`."""
+
+    tag: ClassVar[str] = "tensorize"
+    intrin: str
+
+
+@dataclass(frozen=True)
 class ComputeAt(Step):
     """A stage is computed inside a loop of another stage."""
 

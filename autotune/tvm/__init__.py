@@ -66,10 +66,14 @@ _HOMES = {
     "register_func": "autotune.tvm.register:register_func",
     **{
         name: f"autotune.tvm.tir.calls:{name}"
-        for name in ("call_extern", "call_intrin", "call_pure_extern", "call_pure_intrin")
+        for name in (
+            "call_extern", "call_intrin", "call_llvm_intrin", "call_llvm_pure_intrin",
+            "call_pure_extern", "call_pure_intrin",
+        )
     },
     # TVM 0.6 had expressions and schedules at the top.
     "expr": "autotune.tvm.tir.expr",
+    "ir_builder": "autotune.tvm.tir.ir_builder",
     "module": "autotune.tvm.runtime.module",
     "ndarray": "autotune.tvm.nd",
     "schedule": "autotune.tvm.te.schedule",
@@ -79,9 +83,9 @@ _HOMES = {
         name: f"autotune.te:{name}"
         for name in (
             "abs", "all", "any", "ceil", "comm_reducer", "compute", "const", "create_schedule",
-            "div", "erf", "exp", "floor", "floordiv", "floormod", "if_then_else", "indexdiv",
-            "indexmod", "log", "max", "max_value", "min", "min_value", "placeholder",
-            "popcount", "power", "reduce_axis", "round", "rsqrt", "scan", "select", "sigmoid",
+            "decl_buffer", "decl_tensor_intrin", "div", "erf", "exp", "floor", "floordiv",
+            "floormod", "if_then_else", "indexdiv", "indexmod", "log", "max", "max_value",
+            "min", "min_value", "placeholder", "popcount", "power", "reduce_axis", "round", "rsqrt", "scan", "select", "sigmoid",
             "size_var", "sqrt", "sum", "tag_scope", "tanh", "thread_axis", "trunc", "truncdiv",
             "truncmod", "var",
         )

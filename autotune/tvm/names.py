@@ -74,27 +74,27 @@ _GONE = {
         contrib.sort contrib.thrust""",
     "loops in TIR are neither read nor changed: write the computation by te.compute, or the "
     "kernel in CUDA C++ or C as an autotune.SourceKernel": """
-        hybrid ir_builder script te.create_prim_func te.hybrid tir.Block tir.For tir.PrimFunc
-        tir.Schedule tir.function tir.ir_builder tir.schedule tir.stmt_functor tir.transform""",
+        hybrid script te.create_prim_func te.hybrid tir.Block tir.For tir.PrimFunc
+        tir.Schedule tir.function tir.schedule tir.stmt_functor tir.transform""",
     "functions on numbers are those of te, such as te.exp; a kernel with others, in CUDA C++ or "
     "C, is an autotune.SourceKernel": """
-        te.trace tir.call_llvm_intrin tir.call_llvm_pure_intrin tir.clz tir.ldexp tir.nextafter
+        te.trace tir.clz tir.ldexp tir.nextafter
         tir.reinterpret
         intrin ir.register_intrin_lowering ir.register_op_attr target.intrin
         target.register_intrin_rule""",
     "write such a kernel in CUDA C++ or C, and tune it as an autotune.SourceKernel": """
-        te.decl_tensor_intrin te.extern tensor_intrin topi.cuda.tensor_intrin
+        te.extern
         topi.image.affine_grid
         topi.image.crop_and_resize topi.image.dilation2d topi.image.grid_sample topi.reinterpret
         topi.searchsorted topi.unique topi.vision topi.x86.tensor_intrin
-        tir.buffer tir.call_packed tir.decl_buffer""",
+        tir.buffer tir.call_packed""",
     'the targets are "cuda", "llvm" and "c", with options as in Target("cuda -arch=sm_90")': """
         contrib.coreml_runtime contrib.emcc contrib.ethosu contrib.hexagon contrib.rocm
         contrib.spirv contrib.tflite_runtime
         contrib.tvmjs contrib.xcode ext_dev metal micro
         opencl rocm target.arm_cpu target.mali target.rocm vulkan""",
     "tvm.build compiles; nothing else is to be called": """
-        contrib.clang contrib.nvcc.compile_cuda contrib.nvcc.find_cuda_path
+        contrib.nvcc.compile_cuda contrib.nvcc.find_cuda_path
         contrib.nvcc.get_target_compute_version contrib.nvcc.have_fp16
         contrib.nvcc.have_tensorcore contrib.nvcc.parse_compute_version""",
     "write the schedule as a template, and tune it with autotune.tuner.AutoTuner": """

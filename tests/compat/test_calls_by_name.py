@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from autotune import tvm
-from autotune.errors import ExpressionError
+from autotune.errors import ExpressionError, LoweringError
 from autotune.tvm import te, tir
 
 
@@ -33,9 +33,34 @@ def test_a_call_has_two_arguments_and_the_dtype_that_it_is_given():
     assert tir.call_extern("float64", "fmaxf", x, y).dtype == "float64"
 
 
-def test_a_function_that_te_does_not_have_is_refused():
-    with pytest.raises(ExpressionError, match=r"calling '__dp4a': te has no .*SourceKernel"):
-        tir.call_pure_extern("int32", "__dp4a", 1, 2, 3)
+def test_a_function_that_nothing_defines_is_refused_when_it_is_built():
+    a = te.placeholder((4,), name="A")
+    b = te.compute((4,), lambda i: tir.call_pure_extern("float32", "twice", a[i]), name="B")
+    s = te.create_schedule(b.op)
+    with pytest.raises(LoweringError, match=r"calling 'twice': te has no .*import_c"):
+        tvm.build(s, [a, b], "llvm")
+    s[b].pragma(b.op.axis[0], "import_c", "float twice(float x) { return 2 * x; }")
+    out = np.zeros(4, "float32")
+    tvm.build(s, [a, b], "llvm")(np.arange(4, dtype="float32"), out)
+    np.testing.assert_array_equal(out, [0, 2, 4, 6])
+
+
+def test_intrinsics_of_llvm_are_functions_of_te():
+    x = te.var("x", "float32")
+    found = tir.call_llvm_pure_intrin("float32", "llvm.exp2.f32", tir.const(1, "uint32"), x)
+    assert str(found) == str(te.exp2(x))
+
+
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        (lambda: tir.call_intrin("int32", "tir.shuffle", 1), "te has no such function"),
+        (lambda: tir.call_extern("int32", "twice", "text"), "got the text 'text'"),
+    ],
+)
+def test_other_calls_are_refused_at_once(call, problem):
+    with pytest.raises(ExpressionError, match=problem):
+        call()
 
 
 @pytest.mark.parametrize(("name", "given", "expected"), [("expf", 2, 1), ("fmaxf", 1, 2)])

@@ -9,10 +9,11 @@ race if they are seen to touch an element from the same thread, or different slo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from autotune.errors import LoweringError
+from autotune.ir.address import Address
 from autotune.ir.expr import EQ, LT, And, Expr, IntImm, Load, Var
 from autotune.ir.stmt import (
     Allocate,
@@ -168,7 +169,15 @@ class _Planner:
             (index,) = expr.indices
             if expr.buffer is not own or index is not place:
                 found.append(self._access(expr.buffer, index, False))
+        if isinstance(expr, Address) and expr.buffer in self.common:
+            found += [self._passed(expr, kind == "w") for kind in expr.access]
         return found
+
+    def _passed(self, node: Address, is_write: bool) -> Access:
+        """Return the access of what is behind an address, which any thread of a warp may make."""
+        known = self._access(node.buffer, node.index, is_write)
+        high = known.high + node.extent - 1
+        return replace(known, high=high, owner=None, alone=False)
 
     def _access(self, buffer: Buffer, index: Expr, is_write: bool) -> Access:
         base, distance = elements(index)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from autotune.ir.address import Address, addresses_in
 from autotune.ir.expr import Load
-from autotune.ir.stmt import AsyncCopy, Buffer, Stmt, Store
+from autotune.ir.stmt import AsyncCopy, Buffer, Evaluate, Stmt, Store
 from autotune.ir.visitor import StmtVisitor, Visitor
 
 
@@ -16,6 +17,10 @@ class _Written(StmtVisitor):
 
     def visit_AsyncCopy(self, node: AsyncCopy) -> None:
         self.buffers.add(node.dst)
+
+    def visit_Evaluate(self, node: Evaluate) -> None:
+        found = addresses_in(node.value)
+        self.buffers.update(each.buffer for each in found if "w" in each.access)
 
 
 def written_buffers(stmt: Stmt) -> set[Buffer]:
@@ -33,6 +38,11 @@ class _Read(Visitor):
         self.buffers.add(node.buffer)
         for index in node.indices:
             self.visit(index)
+
+    def visit_Address(self, node: Address) -> None:
+        if "r" in node.access:
+            self.buffers.add(node.buffer)
+        self.visit(node.index)
 
 
 def read_buffers(stmt: Stmt) -> set[Buffer]:

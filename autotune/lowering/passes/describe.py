@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autotune.errors import LoweringError
+from autotune.ir.address import Address
 from autotune.ir.expr import Expr, Load, Var
 from autotune.ir.stmt import Allocate, AsyncCopy, Buffer, For, LetStmt, Stmt, Store
 from autotune.ir.visitor import StmtVisitor, Visitor
@@ -110,6 +111,11 @@ class _Used(Visitor):
         """Note what is read."""
         self.found.add(node.buffer)
         self.visit(node.indices[0])
+
+    def visit_Address(self, node: Address) -> None:
+        """Note what is passed on."""
+        self.found.add(node.buffer)
+        self.visit(node.index)
 
     def visit_Store(self, node: Store) -> None:
         """Note what is written."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
+from autotune.ir.address import Address
 from autotune.ir.analysis_affine import Affine
 from autotune.ir.dtype import bits_of, element_of, lanes_of
 from autotune.ir.expr import Expr, IfThenElse, Load, Ramp, Var
@@ -44,6 +45,11 @@ class Move(Rewriter):
             new = node if new.buffer is node.buffer and index is node.indices[0] else new
             self._loads[node] = new
         return new
+
+    def visit_Address(self, node: Address) -> Expr:
+        """Move an address."""
+        ring = self.rings.get(node.buffer, node.buffer)
+        return node.at(ring, self._index(node.buffer, node.index))
 
     def visit_Store(self, node: Store) -> Stmt:
         """Move a store."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from autotune.ir.address import Address
 from autotune.ir.expr import Expr, Load
 from autotune.ir.stmt import Allocate, AsyncCopy, Buffer, For, LetStmt, Seq, Stmt, Store
 from autotune.ir.structure import walk
@@ -63,7 +64,7 @@ def _used(stmt: Stmt) -> set[Buffer]:
     """Return all buffers that a statement reads or writes."""
     found = set[Buffer]()
     for node in walk(stmt):
-        if isinstance(node, Load | Store):
+        if isinstance(node, Load | Store | Address):
             found.add(node.buffer)
         elif isinstance(node, AsyncCopy):
             found |= {node.src, node.dst}
@@ -89,6 +90,10 @@ class _TakeOver(Rewriter):
     def visit_Load(self, node: Load) -> Expr:
         """Replace the buffer of a load."""
         return Load(self._place(node.buffer), self.rewrite_all(node.indices))
+
+    def visit_Address(self, node: Address) -> Expr:
+        """Replace the buffer of an address."""
+        return node.at(self._place(node.buffer), self.rewrite(node.index))
 
     def visit_Store(self, node: Store) -> Stmt:
         """Replace the buffer of a store."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from autotune.ir.address import Address
 from autotune.ir.base import Imm
 from autotune.ir.expr import Expr, Load, Var
 from autotune.ir.simplify import Simplifier
@@ -49,7 +50,7 @@ class Uses:
                 return Used(form.vars, frozenset())
         parts = [self.of(each) for each in children(node)]  # type: ignore[arg-type]
         loops = isinstance(node, For)
-        if isinstance(node, Load):
+        if isinstance(node, Load | Address):
             parts.append(Used(frozenset(), frozenset((node.buffer,))))
         elif isinstance(node, AsyncCopy):
             parts.append(Used(frozenset(), frozenset((node.src,))))

@@ -10,12 +10,14 @@ from __future__ import annotations
 from itertools import product as tuples
 from math import prod
 
+from autotune.ir.address import Address, addresses_in
 from autotune.ir.analysis_affine import Affine
 from autotune.ir.expr import Expr, Load, Var
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import (
     Allocate,
     Buffer,
+    Evaluate,
     For,
     ForKind,
     If,
@@ -123,6 +125,15 @@ class _Scan(StmtVisitor):
         read = frozenset().union(*[part.buffers for part in parts])
         self.stores.append((node.buffer, found, read))
 
+    def visit_Evaluate(self, node: Evaluate) -> None:
+        """Note what a call writes by addresses, and all that it depends on."""
+        parts = [self.uses.of(each) for each in (node.value, *self._conditions)]
+        found = frozenset().union(*[part.vars for part in parts])
+        read = frozenset().union(*[part.buffers for part in parts])
+        for each in addresses_in(node.value):
+            if "w" in each.access:
+                self.stores.append((each.buffer, found, read))
+
 
 class _SplitBuffers(Rewriter):
     """Allocates copied buffers for all copies, and moves every access to its copy."""
@@ -153,6 +164,13 @@ class _SplitBuffers(Rewriter):
             index = self.rewrite(node.indices[0])
             load = self._loads[node] = Load(place[0], (self._moved(index, place[1]),))
         return load
+
+    def visit_Address(self, node: Address) -> Expr:
+        """Move an address."""
+        index, place = self.rewrite(node.index), self.places.get(node.buffer)
+        if place is None:
+            return node.at(node.buffer, index)
+        return node.at(place[0], self._moved(index, place[1]))
 
     def visit_Store(self, node: Store) -> Stmt:
         """Move a store."""

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import isinf, prod
 
+from autotune.ir.address import Address
 from autotune.ir.analysis_affine import Affine, AtomKind
 from autotune.ir.expr import Expr, Load, Var
 from autotune.ir.simplify import Simplifier
@@ -54,6 +55,11 @@ class _Scan(Visitor):
     def visit_Load(self, node: Load) -> None:
         """Note a load."""
         self._note(node.buffer, node.indices[0])
+
+    def visit_Address(self, node: Address) -> None:
+        """Note what is passed on, which are no registers."""
+        self._note(node.buffer, node.index)
+        self.partly.add(node.buffer)
 
     def visit_Store(self, node: Store) -> None:
         """Note a store, and what it loads."""

@@ -29,7 +29,7 @@ from autotune.ir import (
     const,
 )
 from autotune.ir import Expr as PrimExpr
-from autotune.ir.stmt import Buffer, Stmt
+from autotune.ir.stmt import Buffer, Evaluate, Stmt
 from autotune.te import (
     Select,
     abs,
@@ -48,6 +48,7 @@ from autotune.te import (
     copysign,
     cos,
     cosh,
+    decl_buffer,
     div,
     erf,
     exp,
@@ -90,6 +91,7 @@ from autotune.te import (
     truncmod,
 )
 from autotune.tvm.ir.ranges import Range
+from autotune.tvm.tir import ir_builder
 from autotune.tvm.tir.arithmetic import (
     bitwise_and,
     bitwise_not,
@@ -101,7 +103,14 @@ from autotune.tvm.tir.arithmetic import (
     shift_left,
     shift_right,
 )
-from autotune.tvm.tir.calls import call_extern, call_intrin, call_pure_extern, call_pure_intrin
+from autotune.tvm.tir.calls import (
+    call_extern,
+    call_intrin,
+    call_llvm_intrin,
+    call_llvm_pure_intrin,
+    call_pure_extern,
+    call_pure_intrin,
+)
 
 
 class Any(PrimExpr):
@@ -124,6 +133,7 @@ __all__ = [
     "Call",
     "Cast",
     "Div",
+    "Evaluate",
     "FloatImm",
     "FloorDiv",
     "FloorMod",
@@ -158,6 +168,8 @@ __all__ = [
     "bitwise_xor",
     "call_extern",
     "call_intrin",
+    "call_llvm_intrin",
+    "call_llvm_pure_intrin",
     "call_pure_extern",
     "call_pure_intrin",
     "ceil",
@@ -167,6 +179,7 @@ __all__ = [
     "copysign",
     "cos",
     "cosh",
+    "decl_buffer",
     "div",
     "erf",
     "exp",
@@ -182,6 +195,7 @@ __all__ = [
     "indexdiv",
     "indexmod",
     "infinity",
+    "ir_builder",
     "isfinite",
     "isinf",
     "isnan",

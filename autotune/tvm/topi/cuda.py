@@ -3,9 +3,14 @@
 import sys
 from typing import TYPE_CHECKING
 
+from autotune.tvm.topi import tensor_intrin
 from autotune.tvm.topi.schedules import PARTS, members
+from autotune.tvm.topi.tensor_intrin import dp4a
+
+__all__ = ["dp4a", "tensor_intrin"]
 
 if not TYPE_CHECKING:
     globals().update(members("cuda"))
     for _part in PARTS:
         sys.modules[f"{__name__}.{_part}"] = sys.modules[__name__]
+    sys.modules[f"{__name__}.tensor_intrin"] = tensor_intrin

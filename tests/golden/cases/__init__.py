@@ -16,6 +16,7 @@ from tests.golden.cases import (
     scan,
     softmax,
     stencil,
+    tensorized,
     transpose,
 )
 
@@ -35,5 +36,6 @@ __all__ = [
     "scan",
     "softmax",
     "stencil",
+    "tensorized",
     "transpose",
 ]

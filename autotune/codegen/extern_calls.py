@@ -1,0 +1,46 @@
+"""The functions that a kernel calls and that are none of ours: something has to define them."""
+
+from __future__ import annotations
+
+import re
+
+from autotune.errors import LoweringError
+from autotune.ir import Buffer, Call, Stmt
+from autotune.ir.address import EXTERN, addresses_in
+from autotune.ir.structure import walk
+from autotune.lowering import LoweredFunction
+from autotune.te.declared_buffer import LOAD_WORD
+
+# How names of functions begin that a compiler has itself.
+_BUILT_IN = {"c": ("__builtin_",), "cuda": ("__",)}
+
+
+def check_defined(function: LoweredFunction) -> None:
+    """Raise if a function calls what neither a text that it imports nor the compiler defines.
+
+    Raises:
+        LoweringError: the message names the function that is called.
+    """
+    own = _BUILT_IN.get(function.target_kind, ())
+    for name in _called(function):
+        words = (re.search(rf"\b{re.escape(name)}\b", text) for text in function.imports)
+        if not name.startswith(own) and not any(words):
+            raise LoweringError(
+                f"{function.name}: calling {name!r}: te has no such function, and no text that is "
+                "imported defines it; give its text by s[C].pragma(axis, 'import_c', text)"
+            )
+
+
+def buffers_in_words(stmt: Stmt) -> set[Buffer]:
+    """Return the buffers whose elements are read by words of several."""
+    words = (n for n in walk(stmt) if isinstance(n, Call) and n.name == LOAD_WORD)
+    return {each.buffer for each in addresses_in(*words)}
+
+
+def _called(function: LoweredFunction) -> list[str]:
+    found: dict[str, None] = {}
+    for kernel in function.kernels:
+        for node in walk(kernel.body):
+            if isinstance(node, Call) and node.name.startswith(EXTERN):
+                found[node.name.removeprefix(EXTERN)] = None
+    return list(found)
