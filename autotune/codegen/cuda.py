@@ -7,6 +7,8 @@ from dataclasses import replace
 from autotune.codegen.c import C
 from autotune.codegen.dialect import ScalarType
 from autotune.codegen.extremes import extreme_functions, extreme_helpers
+from autotune.codegen.fragments import ALIGNMENT as FRAGMENT_ALIGNMENT
+from autotune.codegen.fragments import HEADER
 from autotune.codegen.functions import TO_TF32, floor_helpers, real_functions
 from autotune.codegen.tensor_core import tensor_core_functions, tensor_core_helpers
 from autotune.codegen.warpgroup import (
@@ -119,9 +121,9 @@ CUDA = replace(
     | tensor_core_helpers()
     | warpgroup_helpers()
     | zero_fill_helpers(),
-    headers=("cuda_fp16.h", "cuda_bf16.h", "cuda_pipeline.h"),
+    headers=("cuda_fp16.h", "cuda_bf16.h", "cuda_pipeline.h", HEADER),
     flags={FENCE: f"-arch={ARCH}"},
-    shared_alignment={FENCE: ALIGNMENT},
+    shared_alignment={FENCE: ALIGNMENT, HEADER: FRAGMENT_ALIGNMENT},
     entry='extern "C" __global__ void __launch_bounds__({threads})\n{name}({params}) {{',
     restrict="__restrict__",
     unroll="#pragma unroll",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, TypeGuard
 
 from autotune.codegen.dialect import Dialect, ScalarType
+from autotune.codegen.fragments import HEADER, Fragment, call_text
 from autotune.codegen.identifiers import Names
 from autotune.codegen.literals import float_text, int_text
 from autotune.errors import LoweringError
@@ -21,6 +22,7 @@ from autotune.ir import (
     And,
     BinaryOp,
     Broadcast,
+    Buffer,
     Call,
     Cast,
     Conditional,
@@ -48,6 +50,7 @@ from autotune.ir import (
 )
 from autotune.ir.address import EXTERN, Address
 from autotune.te.declared_buffer import LOAD_WORD
+from autotune.te.warp_matrix import WARP_MATRIX
 
 Text = tuple[str, int]  # what is written, and how tightly its outermost operator binds
 
@@ -128,6 +131,7 @@ class ExpressionPrinter:
         self.threads: set[str] = set()  # the thread indices that occurred
         self.divides = False  # whether there is a division of integers
         self._scalars: dict[str, ScalarType] = {}
+        self.fragments: dict[Buffer, Fragment] = {}
 
     def text(self, expr: Expr, least: int = 0) -> str:
         """Return an expression as text that binds at least as tightly as ``least``."""
@@ -281,6 +285,9 @@ class ExpressionPrinter:
             return f"{name}({', '.join(map(self.text, node.args))})", ATOM
         if node.name == LOAD_WORD:
             return self.word(node), UNARY
+        if node.name.startswith(WARP_MATRIX):
+            self.needs.add(HEADER)
+            return call_text(node, [self.text(arg) for arg in node.args]), ATOM
         if node.name in BITWISE:
             symbol, binding = BITWISE[node.name]
             a, b = (self.text(arg, UNARY) for arg in node.args)
@@ -321,7 +328,13 @@ class ExpressionPrinter:
         return f"*(const {kind}*)({self.text(node.args[0])})"
 
     def address(self, node: Address) -> Text:
-        """The address of an element."""
+        """The address of an element; a fragment of a warp stands for itself."""
+        fragment = self.fragments.get(node.buffer)
+        if fragment is not None:
+            number = self.text(node.index, PRODUCT) + f" / {fragment.elements}"
+            if isinstance(node.index, IntImm):
+                number = str(node.index.value // fragment.elements)
+            return f"{self.names[node.buffer]}[{number}]", ATOM
         if isinstance(node.index, IntImm) and node.index.value == 0:
             return self.names[node.buffer], ATOM
         return f"{self.names[node.buffer]} + {self.text(node.index, SUM)}", SUM

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from autotune.codegen.dialect import Dialect
 from autotune.codegen.expressions import THREADS
 from autotune.codegen.extern_calls import check_defined
+from autotune.codegen.fragments import fragments_in
 from autotune.codegen.identifiers import Names, legal
 from autotune.codegen.outlines import Outlines, first_blocks
 from autotune.codegen.statements import INDENT, INDEX_TYPE, StatementPrinter, elements_of
@@ -138,7 +139,9 @@ class _KernelPrinter:
 
     def text(self) -> str:
         """Return the text of the kernel."""
-        self.body.body(self.kernel.body)
+        kernel = self.kernel
+        self.body.expressions.fragments = fragments_in(kernel.body, kernel.block, kernel.name)
+        self.body.body(kernel.body)
         threads = 1
         for n in self.kernel.block:
             threads *= n

@@ -231,6 +231,12 @@ class StatementPrinter:
         """Declare an array of this function; a large one is taken from the heap."""
         scalar = self.expressions.scalar_of(buffer.dtype)
         known = elements_of(buffer)
+        fragment = self.expressions.fragments.get(buffer)
+        if fragment is not None:
+            count = known // fragment.elements
+            name = self.declare(buffer, buffer.name)
+            self.line(f"{fragment.type(scalar.storage)} {name}[{count}];")
+            return
         size = str(known) if known else self.expressions.text(as_expr(buffer.shape[0]), FACTORS)
         name = self.declare(buffer, buffer.name)
         is_large = 0 < self.dialect.heap_bytes < known * item_bytes(buffer.dtype)

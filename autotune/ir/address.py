@@ -9,13 +9,16 @@ from autotune.ir.structure import walk
 
 # A call of a function that is no function of ours has this in front of its name.
 EXTERN = "extern."
+# The extent of all that a declared buffer has.
+WHOLE = 0
 
 
 class Address(Expr):
     """The address of an element of a buffer.
 
     ``access`` says what is done with the ``extent`` elements from there on: ``"r"``, ``"w"`` or
-    ``"rw"``. Like a `Load` it has one index after flattening.
+    ``"rw"``. Like a `Load` it has one index after flattening. Of a declared buffer the extent may
+    be `WHOLE`, until it is known how far that reaches.
     """
 
     __slots__ = ("access", "buffer", "extent", "index")
@@ -28,11 +31,11 @@ class Address(Expr):
         self.extent = extent
         self.dtype = "handle"
 
-    def at(self, buffer: Any, index: Expr) -> Address:
+    def at(self, buffer: Any, index: Expr, whole: int = WHOLE) -> Address:
         """Returns the address of an element of another buffer, of the same use."""
         if buffer is self.buffer and index is self.index:
             return self
-        return Address(buffer, index, self.access, self.extent)
+        return Address(buffer, index, self.access, self.extent or whole)
 
 
 def addresses_in(*nodes: Node) -> list[Address]:

@@ -6,6 +6,7 @@ from autotune.errors import LoweringError
 from autotune.lowering.attachments import tags_around, thread_axis
 from autotune.lowering.unfinished import is_unattached, unattached
 from autotune.te.stage import Stage
+from autotune.te.warp_matrix import FRAGMENTS
 
 
 def memory_of(stage: Stage, root: Stage, gpu: bool, shown: bool) -> str:
@@ -28,6 +29,8 @@ def memory_of(stage: Stage, root: Stage, gpu: bool, shown: bool) -> str:
     if asked != "global":
         # Memory of a warp is what its threads share: shared memory serves, unless a pass
         # finds that they share nothing.
+        if asked in FRAGMENTS:
+            return "local"  # each thread of a warp holds a part of it
         return "shared" if asked == "warp" else asked
     tags = tags_around(stage)
     if any(not tag.startswith("blockIdx") for tag in tags):

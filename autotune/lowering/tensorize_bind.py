@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from autotune.errors import LoweringError
-from autotune.ir.address import Address
+from autotune.ir.address import WHOLE, Address
 from autotune.ir.analysis_affine import Affine
 from autotune.ir.expr import Call, Expr, IntImm, Load, Var, as_expr
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Allocate, Buffer, Evaluate, For, If, LetStmt, Stmt, Store, seq
 from autotune.ir.visitor import Rewriter
+from autotune.kernel.kernel import MOST_ELEMENTS
 from autotune.lowering.buffers import TensorStorages
 from autotune.lowering.extents import Extent, expr_of
 from autotune.te.declared_buffer import LOAD_WORD, DeclaredBuffer, is_dense
@@ -20,10 +21,11 @@ from autotune.te.tensor import Tensor
 
 @dataclass(frozen=True)
 class Place:
-    """Where a declared buffer is: the memory, and the index of its first element."""
+    """Where a declared buffer is: the memory, the index of its first element, its reach."""
 
     buffer: Buffer
     offset: Affine
+    span: int
 
 
 class Binding:
@@ -70,9 +72,9 @@ class Binding:
         strides: Sequence[int | Expr],
     ) -> None:
         """Bind a buffer to a region of some memory."""
-        self._equate(declared, "extents", declared.shape, shape)
+        self._equate(declared, "extents", declared.shape, shape, shape)
         if not declared.dense:
-            self._equate(declared, "strides", declared.strides, strides)
+            self._equate(declared, "strides", declared.strides, strides, shape)
         elif not is_dense(shape, strides):
             shown = [", ".join(map(str, each)) for each in (declared.strides, strides)]
             raise self._refusal(
@@ -89,7 +91,7 @@ class Binding:
             )
         if isinstance(declared.elem_offset, Var):
             self.values[declared.elem_offset] = offset
-        self.places[declared] = Place(memory, offset)
+        self.places[declared] = Place(memory, offset, _span(shape, strides))
 
     def _equate(
         self,
@@ -97,18 +99,20 @@ class Binding:
         what: str,
         wanted: Sequence[int | Expr],
         got: Sequence[int | Expr],
+        shape: Sequence[int | Expr],
     ) -> None:
         if len(wanted) != len(got):
             raise self._refusal(
                 declared, f"it has {len(wanted)} dimensions, the region {len(got)}"
             )
-        for one, other in zip(wanted, got, strict=True):
+        for one, other, extent in zip(wanted, got, shape, strict=True):
             form = self.simplifier.form(as_expr(other))
             if isinstance(one, Var) and one not in self.values:
                 self.values[one] = form
                 continue
             known = self.simplifier.form(as_expr(one), self.values)
-            if known.key != form.key:
+            # Single elements are any distance apart.
+            if known.key != form.key and (extent != 1 or what == "extents"):
                 shown = [", ".join(map(str, each)) for each in (wanted, got)]
                 raise self._refusal(
                     declared, f"expected {what} of [{shown[0]}], the region has [{shown[1]}]"
@@ -163,7 +167,9 @@ class _Bound(Rewriter):
 
     def visit_Address(self, node: Address) -> Expr:
         """Move an address."""
-        return node.at(*self._index(node.buffer, node.index))
+        place = self.binding.places.get(node.buffer)
+        whole = WHOLE if place is None else place.span
+        return node.at(*self._index(node.buffer, node.index), whole)
 
     def visit_Call(self, node: Call) -> Expr:
         """Check that a word is aligned."""
@@ -227,6 +233,13 @@ class _Bound(Rewriter):
         new = Buffer(old.name, shape, old.dtype, old.scope)
         self.memory[old] = new
         return Allocate(new, self.rewrite(node.body))
+
+
+def _span(shape: Sequence[int | Expr], strides: Sequence[int | Expr]) -> int:
+    """Return how many elements a region reaches over; more than any memory has if not known."""
+    pairs = list(zip(shape, strides, strict=True))
+    known = [(n, k) for n, k in pairs if isinstance(n, int) and isinstance(k, int)]
+    return 1 + sum((n - 1) * k for n, k in known) if len(known) == len(pairs) else MOST_ELEMENTS
 
 
 def _extent(form: Affine) -> Extent:

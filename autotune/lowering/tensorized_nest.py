@@ -21,6 +21,7 @@ from autotune.lowering.stage_nest import Nests, StageNest
 from autotune.lowering.tensorize_bind import Binding
 from autotune.lowering.tensorize_match import match
 from autotune.te.tensor_intrin import TensorIntrin
+from autotune.te.warp_matrix import WARP_MATRIX
 
 
 class TensorizedNest(ReductionNest):
@@ -115,13 +116,9 @@ class TensorizedNest(ReductionNest):
         return [] if is_collective(self.intrin) else super()._ownership()
 
 
-# Calls that all threads of a warp make together.
-COLLECTIVE = "wmma_"
-
-
 def is_collective(intrin: TensorIntrin) -> bool:
     """Return whether all threads of a warp carry an intrinsic out together."""
     stmts = [each for each in (intrin.body, intrin.reset, intrin.update) if each is not None]
     return any(
-        isinstance(node, Call) and node.name.startswith(COLLECTIVE) for node in walk(*stmts)
+        isinstance(node, Call) and node.name.startswith(WARP_MATRIX) for node in walk(*stmts)
     )

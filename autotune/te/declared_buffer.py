@@ -11,7 +11,7 @@ from typing import Any
 
 from autotune.errors import ExpressionError
 from autotune.ir import Call, Expr, IntImm, Load, Store, Var, as_expr, cast
-from autotune.ir.address import Address
+from autotune.ir.address import WHOLE, Address
 from autotune.ir.dtype import bits_of, check_dtype, element_of, lanes_of
 from autotune.ir.stmt import Buffer, row_major
 
@@ -52,7 +52,7 @@ class DeclaredBuffer(Buffer):
     @property
     def data(self) -> Address:
         """The memory that the buffer is a region of, from its beginning."""
-        return Address(self, as_expr(0) - self.elem_offset)
+        return Address(self, as_expr(0) - self.elem_offset, "rw", WHOLE)
 
     def access_ptr(
         self,
@@ -79,14 +79,8 @@ class DeclaredBuffer(Buffer):
                 f"access_ptr of {self.name}: expected 'r', 'w' or 'rw', got {access_mask!r}"
             )
         count = extent.value if isinstance(extent, IntImm) else extent
-        known = count if isinstance(count, int) else self.spanned()
+        known = count if isinstance(count, int) else WHOLE
         return Address(self, as_expr(offset), "rw" if access == "wr" else access, known)
-
-    def spanned(self) -> int:
-        """Return how many elements it spans at least, as far as its declaration says."""
-        pairs = zip(self.shape, self.strides, strict=True)
-        known = [(n, k) for n, k in pairs if isinstance(n, int) and isinstance(k, int)]
-        return 1 + sum((n - 1) * k for n, k in known)
 
     def place(self, indices: object) -> Expr:
         """Return the offset of an element; a single index counts elements.

@@ -25,9 +25,10 @@ from autotune.te.step import (
 )
 from autotune.te.tensor import PlaceholderOp, ScanOp
 from autotune.te.tensor_intrin import TensorIntrin
+from autotune.te.warp_matrix import FRAGMENTS
 from autotune.utils.names import Elsewhere
 
-SCOPES = ("global", "shared", "local", "warp")
+SCOPES = ("global", "shared", "local", "warp", *FRAGMENTS)
 
 
 class Stage(LoopPrimitives, Elsewhere):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 
+from autotune.ir.address import Address
 from autotune.ir.expr import Expr, Load, Ramp, Var
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import (
@@ -185,6 +186,10 @@ class _Picks(Visitor):
         """Visit the index of a store, and its value."""
         self._look(node.buffer, node.indices[0])
         self.visit(node.value)
+
+    def visit_Address(self, node: Address) -> None:
+        """Visit the index of an address."""
+        self._look(node.buffer, node.index)
 
     def _look(self, buffer: Buffer, index: Expr) -> None:
         if buffer.scope == "local":

@@ -6,12 +6,13 @@ script imports has to define it (``s[C].pragma(axis, "import_c", text)``), or th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from autotune import te
 from autotune.errors import ExpressionError
 from autotune.ir import Expr, cast
 from autotune.ir.address import Address
+from autotune.te import warp_matrix
 from autotune.te.extern_call import extern_call
 from autotune.te.ir_builder import BufferVar
 from autotune.utils.check import Check
@@ -39,6 +40,13 @@ _OTHERS = {
     "rint": "nearbyint",
 }
 _FUNCTIONS: Mapping[str, str] = {**{name: name for name in _ALIKE.split()}, **_OTHERS}
+# TVM's calls for tensor cores.
+_OF_WARPS: Mapping[str, Callable[..., Expr]] = {
+    "tvm_fill_fragment": warp_matrix.fill_fragment,
+    "tvm_load_matrix_sync": warp_matrix.load_matrix_sync,
+    "tvm_mma_sync": warp_matrix.mma_sync,
+    "tvm_store_matrix_sync": warp_matrix.store_matrix_sync,
+}
 _OF_TWO = ("atan2", "copysign", "fmod", "hypot", "max", "min", "power")
 
 
@@ -82,6 +90,9 @@ def call_intrin(dtype: str, func_name: str, *args: object) -> Expr:
         ExpressionError: `te` has no such function, or it takes another number of arguments.
     """
     name = Check(ExpressionError, "call").text("func_name", func_name, "tir.exp")
+    of_warps = _OF_WARPS.get(name.removeprefix("tir."))
+    if of_warps is not None:
+        return of_warps(*args)
     function = _function_of_te(name)
     if function is None:
         raise ExpressionError(

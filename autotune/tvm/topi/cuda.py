@@ -5,9 +5,22 @@ from typing import TYPE_CHECKING
 
 from autotune.tvm.topi import tensor_intrin
 from autotune.tvm.topi.schedules import PARTS, members
-from autotune.tvm.topi.tensor_intrin import dp4a
+from autotune.tvm.topi.tensor_intrin import (
+    dp4a,
+    intrin_wmma_gemm,
+    intrin_wmma_load_matrix_A,
+    intrin_wmma_load_matrix_W,
+    intrin_wmma_store_matrix,
+)
 
-__all__ = ["dp4a", "tensor_intrin"]
+__all__ = [
+    "dp4a",
+    "intrin_wmma_gemm",
+    "intrin_wmma_load_matrix_A",
+    "intrin_wmma_load_matrix_W",
+    "intrin_wmma_store_matrix",
+    "tensor_intrin",
+]
 
 if not TYPE_CHECKING:
     globals().update(members("cuda"))
