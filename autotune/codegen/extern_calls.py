@@ -15,20 +15,22 @@ from autotune.te.declared_buffer import LOAD_WORD
 _BUILT_IN = {"c": ("__builtin_",), "cuda": ("__",)}
 
 
-def check_defined(function: LoweredFunction) -> None:
-    """Raise if a function calls what neither a text that it imports nor the compiler defines.
+def functions_called(function: LoweredFunction) -> list[str]:
+    """Return the names of the functions that a function calls, none of which is ours.
 
     Raises:
-        LoweringError: the message names the function that is called.
+        LoweringError: neither a text that it imports nor the compiler defines one of them.
     """
     own = _BUILT_IN.get(function.target_kind, ())
-    for name in _called(function):
+    called = _called(function)
+    for name in called:
         words = (re.search(rf"\b{re.escape(name)}\b", text) for text in function.imports)
         if not name.startswith(own) and not any(words):
             raise LoweringError(
                 f"{function.name}: calling {name!r}: te has no such function, and no text that is "
                 "imported defines it; give its text by s[C].pragma(axis, 'import_c', text)"
             )
+    return called
 
 
 def buffers_in_words(stmt: Stmt) -> set[Buffer]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 # Words that mean something in C, C++, CUDA, or in the texts that the printers write.
 RESERVED = frozenset(
@@ -44,13 +45,13 @@ class Names:
     """The names of one function, in scopes that nest as its braces do.
 
     A thing keeps its name for good. Two things may share one name only where neither sees the
-    other, as two loops one after the other.
+    other, as two loops one after the other. ``reserved`` are names that functions have.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, reserved: Iterable[str] = ()) -> None:
         self._of: dict[object, str] = {}
         self._scopes: list[list[str]] = [[]]
-        self._taken: set[str] = set()
+        self._taken: set[str] = set(reserved)
 
     def __getitem__(self, thing: object) -> str:
         return self._of[thing]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from autotune.codegen.dialect import Dialect
 from autotune.codegen.expressions import THREADS
-from autotune.codegen.extern_calls import check_defined
+from autotune.codegen.extern_calls import functions_called
 from autotune.codegen.fragments import fragments_in
 from autotune.codegen.identifiers import Names, legal
 from autotune.codegen.outlines import Outlines, first_blocks
@@ -80,15 +80,15 @@ def kernel_of_function(function: LoweredFunction, language: Language) -> Kernel:
         LoweringError: the function can be printed only; the message says why.
     """
     function.check_finished()
-    check_defined(function)
+    called = functions_called(function)
     dialect: Dialect = part(of_language(language).dialect)
     needs: set[str] = set()
-    names = Names()
+    names = Names(called)
     for each in (*function.args, *function.sizes, *function.workspaces):
         names.declare(each, each.name)
     texts, calls = [], []
     for one in function.kernels:
-        printer = _KernelPrinter(one, function, dialect, names, needs)
+        printer = _KernelPrinter(one, function, dialect, names, needs, called)
         texts.append(printer.text())
         calls.append(printer.call())
     outlines = Outlines(function, names)
@@ -122,11 +122,12 @@ class _KernelPrinter:
         dialect: Dialect,
         outer: Names,
         needs: set[str],
+        called: Sequence[str],
     ) -> None:
         self.kernel = kernel
         self.entry = legal(kernel.name)
         self.dialect = dialect
-        self.names = Names()
+        self.names = Names(called)
         self.inputs = {
             b for b, role in zip(function.args, function.roles, strict=True) if role == "in"
         }

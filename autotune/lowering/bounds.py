@@ -16,11 +16,7 @@ from autotune.ir.analysis_affine import Affine, constant
 from autotune.ir.expr import Expr, IntImm, IterVar, ProducerLoad, Range, Var
 from autotune.ir.structure import variables
 from autotune.ir.visitor import reads_in
-from autotune.lowering.attachments import (
-    attach_chain,
-    attachment,
-    thread_axis,
-)
+from autotune.lowering.attachments import attach_chain, attachment, thread_axis
 from autotune.lowering.axes import axis_values, loop_extents, overrun_conditions
 from autotune.lowering.bodies import BodySimplifier, reads_of
 from autotune.lowering.extents import (
@@ -31,12 +27,14 @@ from autotune.lowering.extents import (
     is_constant,
     same_extent,
 )
+from autotune.lowering.extern_plan import extern_plan, thread_axes
 from autotune.lowering.memory import memory_of
 from autotune.lowering.over_zeros import axes_of_operands, zero_beyond
 from autotune.lowering.plan import Plan, StagePlan, Thread
 from autotune.lowering.regions import Region, clip, cover, relax, whole
 from autotune.lowering.scan_plan import check_steps, scan_plan
 from autotune.lowering.shared_work import beyond_tensor, check_shared_work, reads_own_block
+from autotune.te.extern import ExternOp
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp, Operation, PlaceholderOp, ScanOp
@@ -114,6 +112,12 @@ class _Inference:
         op = stage.op
         if isinstance(op, ScanOp):
             self._add_scan(stage, op)
+            return
+        if isinstance(op, ExternOp):
+            for axis, extent in thread_axes(op, self.gpu):
+                self._thread(stage, stage, axis, axis, extent)
+            self.plans[stage] = extern_plan(stage, op, self.simplifier.stage_of)
+            self._note_reads(self.plans[stage])
             return
         assert isinstance(op, ComputeOp)
         chain = list(attach_chain(stage))

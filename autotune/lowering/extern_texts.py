@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from autotune.errors import LoweringError
+from autotune.ir.stmt import For
+from autotune.ir.structure import walk
+from autotune.te.extern import ExternOp
 from autotune.te.schedule import Schedule
 from autotune.te.stage_state import IMPORTS
 
@@ -15,13 +18,17 @@ def imported_texts(schedule: Schedule) -> tuple[str, ...]:
     """
     found: dict[str, None] = {}
     for stage in schedule.stages:
-        for attr in stage.iter_attrs.values():
-            for key, value in attr.pragmas:
-                if key in IMPORTS:
-                    if not isinstance(value, str) or not value:
-                        raise LoweringError(
-                            f"pragma {key} of {stage.op.name}: expected text of functions in C "
-                            f"or CUDA C++, got {value!r}"
-                        )
-                    found[value if value.endswith("\n") else f"{value}\n"] = None
+        pragmas = [pair for attr in stage.iter_attrs.values() for pair in attr.pragmas]
+        if isinstance(stage.op, ExternOp):
+            loops = (node for node in walk(stage.op.body) if isinstance(node, For))
+            pragmas += [pair for loop in loops for pair in loop.annotations.items()]
+        for key, value in pragmas:
+            if key not in IMPORTS:
+                continue
+            if not isinstance(value, str) or not value:
+                raise LoweringError(
+                    f"pragma {key} of {stage.op.name}: expected text of functions in C or CUDA "
+                    f"C++, got {value!r}"
+                )
+            found[value if value.endswith("\n") else f"{value}\n"] = None
     return tuple(found)

@@ -346,7 +346,7 @@ class _Lowering:
 
 def _binds_threads_of(plan: Plan, root: Stage) -> bool:
     """Return whether any stage of a kernel is bound, be it to a single thread."""
-    return any(
+    return root.names_threads or any(
         attr.thread is not None
         for stage, stage_plan in plan.stages.items()
         if stage_plan.root is root

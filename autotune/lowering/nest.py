@@ -8,11 +8,13 @@ from autotune.ir.expr import Expr, IterVar, Var
 from autotune.ir.stmt import Stmt
 from autotune.lowering.bodies import BodySimplifier
 from autotune.lowering.buffers import ReadsToLoads, TensorStorages
+from autotune.lowering.extern_nest import ExternNest
 from autotune.lowering.plan import Plan, StagePlan
 from autotune.lowering.reduction_nest import CrossThreadNest, ReductionNest
 from autotune.lowering.scan_nest import ScanNest
 from autotune.lowering.stage_nest import StageNest
 from autotune.lowering.tensorized_nest import TensorizedNest
+from autotune.te.extern import ExternOp
 from autotune.te.stage import Stage
 from autotune.te.tensor import ScanOp
 
@@ -52,6 +54,8 @@ class _Nests:
 
     def stage(self, plan: StagePlan, opened: frozenset[Var]) -> Stmt:
         """Return the loops of a stage; ``opened`` are the thread axes that are around it."""
+        if isinstance(plan.stage.op, ExternOp):
+            return ExternNest(self, plan).build()
         if isinstance(plan.stage.op, ScanOp):
             return ScanNest(self, plan, opened).build()
         if plan.stage.tensorized is not None:

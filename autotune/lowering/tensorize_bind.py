@@ -16,6 +16,7 @@ from autotune.kernel.kernel import MOST_ELEMENTS
 from autotune.lowering.buffers import TensorStorages
 from autotune.lowering.extents import Extent, expr_of
 from autotune.te.declared_buffer import LOAD_WORD, DeclaredBuffer, is_dense
+from autotune.te.stage_state import IMPORTS
 from autotune.te.tensor import Tensor
 
 
@@ -37,6 +38,8 @@ class Binding:
         self.storages = storages
         self.places: dict[Buffer, Place] = {}
         self.values: dict[Var, Affine] = {}
+        # The variables of the kernel's thread axes, by tag.
+        self.threads: dict[str, Var] = {}
 
     def bind(
         self,
@@ -206,6 +209,12 @@ class _Bound(Rewriter):
 
     def visit_For(self, node: For) -> Stmt:
         """Copy a loop with a variable of its own."""
+        if node.thread is not None and node.thread in self.binding.threads:
+            self.renamed[node.var] = var = self.binding.threads[node.thread]
+            return For(var, node.extent, node.kind, self.rewrite(node.body), node.thread)
+        notes = {key: value for key, value in node.annotations.items() if key not in IMPORTS}
+        if node.annotations and not notes:
+            return self.rewrite(node.body)  # it was there for the text alone
         extent = self.simplifier.form(self.rewrite(node.extent))
         var = Var(node.var.name, "int32", node.var.axis)
         known: Extent = extent if extent.terms else extent.const
@@ -214,7 +223,7 @@ class _Bound(Rewriter):
         self.renamed[node.var] = var
         body = self.rewrite(node.body)
         shown = expr_of(self.simplifier, known)
-        return For(var, shown, node.kind, body, node.thread, node.annotations)
+        return For(var, shown, node.kind, body, node.thread, notes)
 
     def visit_LetStmt(self, node: LetStmt) -> Stmt:
         """Copy a name."""

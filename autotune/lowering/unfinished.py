@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from autotune.te.extern import ExternOp
 from autotune.te.stage import Stage
 
 
 def unbound(stage: Stage) -> str:
     """Say that a stage runs on no thread."""
+    if isinstance(stage.op, ExternOp):
+        return (
+            f"te.extern: {stage.op.name}: its statements name no threads of a GPU; name them by "
+            "ib.scope_attr(te.thread_axis('threadIdx.x'), 'thread_extent', n)"
+        )
     return (
         f"{stage.op.name}: it is computed at the root for a GPU, but none of its loops is bound "
         "to a thread axis; bind its loops to blockIdx and threadIdx, or put it into another stage "

@@ -5,6 +5,7 @@ from autotune.te.broadcast import broadcast, broadcast_shape, read_broadcast
 from autotune.te.dag import dag_text, post_order
 from autotune.te.declare import check_shape, compute, placeholder, tag_scope
 from autotune.te.declared_buffer import DeclaredBuffer, decl_buffer
+from autotune.te.extern import ExternOp, extern
 from autotune.te.flop import FlopError, NoArithmetic, compute_flop
 from autotune.te.intrinsics import (
     all,
@@ -88,6 +89,7 @@ __all__ = [
     "Cast",
     "ComputeOp",
     "DeclaredBuffer",
+    "ExternOp",
     "FlopError",
     "FuseRelation",
     "IterAttr",
@@ -141,6 +143,7 @@ __all__ = [
     "exp",
     "exp2",
     "exp10",
+    "extern",
     "floor",
     "floordiv",
     "floormod",

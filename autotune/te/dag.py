@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from autotune.ir import Printer
+from autotune.te.extern import ExternOp
 from autotune.te.tensor import ComputeOp, Operation, ScanOp, Tensor
 
 
@@ -45,6 +46,9 @@ def dag_text(outputs: Iterable[Operation]) -> str:
                 for i, tensor in enumerate(op.outputs)
             ]
             continue
+        if isinstance(op, ExternOp):
+            lines += extern_lines(op, names)
+            continue
         if not isinstance(op, ComputeOp):
             lines.append(f"{names[op.outputs[0]]} = PLACEHOLDER {op.outputs[0].dtype}[{shape}]")
             continue
@@ -54,6 +58,15 @@ def dag_text(outputs: Iterable[Operation]) -> str:
             text = printer.expr(value)
             lines.append(f"{names[tensor]}({axes}) = {text}  # {tensor.dtype}[{shape}]")
     return "\n".join(lines)
+
+
+def extern_lines(op: ExternOp, names: Mapping[Tensor, str]) -> list[str]:
+    """Return the statements of an operation as text, after the names of its tensors."""
+    printer = Printer()
+    shown = ", ".join(names.get(tensor, tensor.name) for tensor in op.inputs)
+    results = ", ".join(f"{names[t]}: {t.dtype}{list(map(str, t.shape))}" for t in op.outputs)
+    buffers = [f"  {printer.name_of(each)}: {each}" for each in op.buffers]
+    return [f"{results} = EXTERN {shown}", *buffers, *printer.stmt(op.body, "  ")]
 
 
 def _distinct_names(order: Iterable[Operation]) -> dict[Tensor, str]:

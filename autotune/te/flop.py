@@ -26,6 +26,7 @@ from autotune.ir import (
     Var,
 )
 from autotune.te.dag import post_order
+from autotune.te.extern import ExternOp
 from autotune.te.relation import extent_of
 from autotune.te.schedule import Schedule
 from autotune.te.tensor import ComputeOp
@@ -50,6 +51,10 @@ def compute_flop(schedule: Schedule) -> int:
     """
     total = 0
     for op in post_order(schedule.outputs):
+        if isinstance(op, ExternOp):
+            raise FlopError(
+                f"{op.name} is a te.extern, whose statements are not counted; {ADVICE}"
+            )
         if isinstance(op, ComputeOp):
             if len(op.body) != 1:
                 raise FlopError(f"{op.name} has {len(op.body)} outputs; {ADVICE}")

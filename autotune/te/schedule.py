@@ -98,7 +98,7 @@ class Schedule:
 
     def binds_threads(self) -> bool:
         """Return whether it is for a GPU: some loop is bound to a block or thread."""
-        return any(
+        return any(stage.names_threads for stage in self.stages) or any(
             attr.thread is not None and attr.thread.thread_tag != "vthread"
             for stage in self.stages
             for attr in stage.iter_attrs.values()

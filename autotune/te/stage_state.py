@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from autotune.errors import ScheduleError
-from autotune.ir import Expr, ForKind, IterVar
+from autotune.ir import Expr, For, ForKind, IterVar, walk
+from autotune.te.extern import ExternOp
 from autotune.te.relation import Relation
 from autotune.te.step import Step
 from autotune.te.tensor import ComputeOp, Operation, ScanOp
@@ -152,6 +153,12 @@ class StageState:
         hints = {key for attr in self.iter_attrs.values() for key, _ in attr.pragmas}
         return not hints.isdisjoint(("tensor_core", "wgmma"))
 
+    @property
+    def names_threads(self) -> bool:
+        """Whether it is computed by statements that name the threads of a GPU."""
+        loops = walk(self.op.body) if isinstance(self.op, ExternOp) else ()
+        return any(isinstance(each, For) and each.thread is not None for each in loops)
+
     def is_scheduled(self) -> bool:
         """Return whether any primitive has changed the loops of the stage."""
         moved = self.leaf_iter_vars != self.first_loops
@@ -190,6 +197,11 @@ class StageState:
             raise ScheduleError(
                 f"{primitive}: {self.name} is a scan, whose rows its updates compute; expected "
                 f"the stage of one of them, s[{self.op.update[0].name}]"
+            )
+        if isinstance(self.op, ExternOp):
+            raise ScheduleError(
+                f"{primitive}: {self.name} is a te.extern, which its statements compute as a "
+                "whole; it has no loops to schedule"
             )
         if not isinstance(self.op, ComputeOp):
             raise ScheduleError(

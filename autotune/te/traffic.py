@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from autotune.ir import reads_in
 from autotune.ir.dtype import bits_of
 from autotune.te.dag import post_order
+from autotune.te.extern import ExternOp
 from autotune.te.relation import extent_of
 from autotune.te.tensor import ComputeOp, Tensor
 
@@ -23,6 +24,8 @@ def compute_bytes(tensors: Iterable[Tensor]) -> int:
         The bytes; 0 where the shape of an argument is not known.
     """
     arguments = tuple(tensors)
+    if any(isinstance(op, ExternOp) for op in post_order(each.op for each in arguments)):
+        return 0  # what its statements read is not known
     reads = _reads_of_each(arguments)
     total = 0
     for tensor in arguments:

@@ -39,6 +39,7 @@ from autotune.ir import (
 )
 from autotune.ir.dtype import FLOAT_LIMIT
 from autotune.te.dag import post_order
+from autotune.te.extern import ExternOp
 from autotune.te.tensor import ComputeOp, Operation, ScanOp, Tensor
 
 ASSIGN: dict[type[Expr], str] = {Add: "+=", Max: "max=", Min: "min="}
@@ -66,6 +67,11 @@ def graph_text(ops: Iterable[Operation], simple: bool = False) -> str:
     """Return operations as text in the order given; see `workload_text`."""
     lines = []
     for op in ops:
+        if isinstance(op, ExternOp):
+            raise ExpressionError(
+                f"{op.name} is a te.extern, which the auto-scheduler's records cannot name; "
+                "schedule what is around it yourself, or by a template"
+            )
         if isinstance(op, ComputeOp):
             lines += compute_lines(op, simple)
         elif isinstance(op, ScanOp):

@@ -83,11 +83,11 @@ _HOMES = {
         name: f"autotune.te:{name}"
         for name in (
             "abs", "all", "any", "ceil", "comm_reducer", "compute", "const", "create_schedule",
-            "decl_buffer", "decl_tensor_intrin", "div", "erf", "exp", "floor", "floordiv",
-            "floormod", "if_then_else", "indexdiv", "indexmod", "log", "max", "max_value",
-            "min", "min_value", "placeholder", "popcount", "power", "reduce_axis", "round",
-            "rsqrt", "scan", "select", "sigmoid",
-            "size_var", "sqrt", "sum", "tag_scope", "tanh", "thread_axis", "trunc", "truncdiv",
+            "decl_buffer", "decl_tensor_intrin", "div", "erf", "exp", "extern", "floor",
+            "floordiv", "floormod", "if_then_else", "indexdiv", "indexmod", "log", "max",
+            "max_value", "min", "min_value", "placeholder", "popcount", "power", "reduce_axis",
+            "round", "rsqrt", "scan", "select", "sigmoid", "size_var", "sqrt", "sum",
+            "tag_scope", "tanh", "thread_axis", "trunc", "truncdiv",
             "truncmod", "var",
         )
     },

@@ -83,7 +83,6 @@ _GONE = {
         intrin ir.register_intrin_lowering ir.register_op_attr target.intrin
         target.register_intrin_rule""",
     "write such a kernel in CUDA C++ or C, and tune it as an autotune.SourceKernel": """
-        te.extern
         topi.image.affine_grid
         topi.image.crop_and_resize topi.image.dilation2d topi.image.grid_sample topi.reinterpret
         topi.searchsorted topi.unique topi.vision topi.x86.tensor_intrin
@@ -155,7 +154,7 @@ OTHERS = {
     "autotune.tvm.relay": _advice_with("relay.Call"),
     "autotune.tvm.relay.testing": _advice_with("relay.testing.check_grad"),
     "autotune.tvm.target": _advice_with("target.rocm"),
-    "autotune.tvm.te": _advice_with("te.extern"),
+    "autotune.tvm.te": _advice_with("topi.unique"),
     "autotune.tvm.testing": "decorators and fixtures of pytest do the rest",
     "autotune.tvm.tir": _advice_with("tir.For"),
     "autotune.tvm.topi": _advice_with("topi.searchsorted"),

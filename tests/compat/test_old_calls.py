@@ -351,7 +351,7 @@ def test_executors_passes_and_operators_of_relay_have_names():
 
 @pytest.mark.parametrize(
     ("primitive", "advice"),
-    [("prefetch", "leave it out"), ("tensorize", r"autotune\.SourceKernel")],
+    [("prefetch", "leave it out")],
 )
 def test_a_primitive_that_is_not_here_says_what_to_do(primitive, advice):
     schedule, tensors = added()

@@ -23,6 +23,7 @@ from autotune.measure.check.bounded_reduction import ReductionState, state_of
 from autotune.measure.check.bounded_text import C_TYPES, HELPERS, memory_type
 from autotune.measure.check.rounding import LARGEST, SHORT
 from autotune.te import ComputeOp, Operation, PlaceholderOp, ScanOp, Tensor, post_order
+from autotune.te.extern import ExternOp
 from autotune.te.scan import step_ops
 from autotune.te.scan_reads import of_own_row
 
@@ -82,6 +83,8 @@ def bounded_kernel(tensors: Sequence[Tensor], sums: str | None = None) -> Bounde
             continue
         elif isinstance(op, ComputeOp):
             loops.add(op)
+        elif isinstance(op, ExternOp):
+            raise MeasureError(f"{op.name} is a te.extern, whose statements are not followed")
         elif op.outputs[0] not in loops.stored:
             raise MeasureError(f"{op.outputs[0]} is read, but it is no argument")
     return loops.kernel(outputs_among(tensors))
