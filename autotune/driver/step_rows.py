@@ -18,6 +18,7 @@ from autotune.te.step import (
     Normalize,
     Permute,
     Plain,
+    Prefetch,
     Reindex,
     Rfactor,
     Split,
@@ -49,6 +50,8 @@ def _rows(step: Step, order: list[str]) -> list[Row]:
             return [[step.tag, at, output, scope, [order.index(key) for key in readers]]]
         case Permute(_, output, axes, readers):
             return [[step.tag, at, output, list(axes), [order.index(key) for key in readers]]]
+        case Prefetch(_, axis, source, output, offset):
+            return [[step.tag, at, axis, order.index(source), output, offset]]
         case Reindex(_, output, reader, groups):
             return [[step.tag, at, output, order.index(reader), groups]]
         case _:

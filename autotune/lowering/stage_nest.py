@@ -19,6 +19,7 @@ from autotune.lowering.bodies import BodySimplifier
 from autotune.lowering.buffers import TensorStorage, TensorStorages
 from autotune.lowering.extents import Extent, expr_of, repeats, times
 from autotune.lowering.plan import Plan, StagePlan, Thread
+from autotune.lowering.prefetch import prefetches
 from autotune.te.stage import Stage
 from autotune.te.stage_state import IMPORTS, IterAttr
 from autotune.te.stores import as_store
@@ -149,6 +150,9 @@ class StageNest:
         level = self.levels[i]
         for child in reversed(level.children):
             body = self.attach(child, i, body)
+        if self.plan.stage.prefetched and not self.nests.plan.gpu:
+            parts = self.plan, self.simplifier, self.nests.storages
+            body = seq(*prefetches(*parts, level.leaf), body)
         return self.around(level, level.leaf.var, body)
 
     def around(self, level: Level, var: Var, body: Stmt) -> Stmt:

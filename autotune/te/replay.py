@@ -87,6 +87,13 @@ def _tensorize(step: steps.Tensorize, schedule: Schedule) -> None:
 
 
 @take_step.register
+def _prefetch(step: steps.Prefetch, schedule: Schedule) -> None:
+    stage = _stage(step, schedule)
+    tensor = _stage(step, schedule, step.source).op.outputs[step.output]
+    stage.prefetch(tensor, _leaf(step, stage, step.axis), step.offset)
+
+
+@take_step.register
 def _vectorize(step: steps.Vectorize, schedule: Schedule) -> None:
     stage = _stage(step, schedule)
     stage.vectorize(_leaf(step, stage, step.axis))

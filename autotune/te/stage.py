@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Sequence
 
 from autotune.errors import ScheduleError
 from autotune.ir import Expr, ForKind, IterVar, as_expr
@@ -18,26 +17,23 @@ from autotune.te.step import (
     ComputeRoot,
     DoubleBuffer,
     EnvThreads,
+    Prefetch,
     SetScope,
     SetStorePredicate,
     StorageAlign,
     Tensorize,
 )
-from autotune.te.tensor import PlaceholderOp, ScanOp
+from autotune.te.tensor import PlaceholderOp, ScanOp, Tensor
 from autotune.te.tensor_intrin import TensorIntrin
 from autotune.te.warp_matrix import FRAGMENTS
-from autotune.utils.names import Elsewhere
 
 SCOPES = ("global", "shared", "local", "warp", *FRAGMENTS)
 
 
-class Stage(LoopPrimitives, Elsewhere):
+class Stage(LoopPrimitives):
     """One operation of a schedule and how it is computed; see `StageState` for its fields."""
 
     __slots__ = ()
-    elsewhere: ClassVar[Mapping[str, str]] = {
-        "prefetch": "CPUs and compilers prefetch by themselves; leave it out",
-    }
     attach_stage: Stage | None
     scan: Stage | None
 
@@ -257,6 +253,26 @@ class Stage(LoopPrimitives, Elsewhere):
             self.check_plain("tensorize", leaf)
         self.schedule.record(Tensorize(self.key, at, intrin.key))
         self.tensorized = (axis, intrin)
+
+    def prefetch(self, tensor: Tensor, var: IterVar, offset: int) -> None:
+        """Let each iteration of a loop fetch what a later one reads, on a CPU.
+
+        for i:               for i:
+          ... = A[i]   ->      fetch A[i + offset] to the cache
+                               ... = A[i]
+
+        On a GPU, whose threads wait for others to fetch, it has no effect.
+        """
+        self.check_compute("prefetch")
+        at = self.position("prefetch", var)
+        source = self.schedule.stage_map.get(tensor.op) if isinstance(tensor, Tensor) else None
+        if source is None or not self.reads_from(source):
+            raise ScheduleError(
+                f"prefetch({self.name}): expected a tensor that it reads, got {tensor!r}"
+            )
+        ahead = int(offset)
+        self.schedule.record(Prefetch(self.key, at, source.key, tensor.value_index, ahead))
+        self.prefetched = (*self.prefetched, (tensor, var, ahead))
 
     def set_store_predicate(self, condition: object) -> None:
         """Store the result only where a condition on thread axes and loops holds.

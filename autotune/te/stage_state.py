@@ -11,7 +11,7 @@ from autotune.ir import Expr, For, ForKind, IterVar, walk
 from autotune.te.extern import ExternOp
 from autotune.te.relation import Relation
 from autotune.te.step import Step
-from autotune.te.tensor import ComputeOp, Operation, ScanOp
+from autotune.te.tensor import ComputeOp, Operation, ScanOp, Tensor
 from autotune.te.tensor_intrin import TensorIntrin
 
 
@@ -80,6 +80,7 @@ class StageState:
         "op",
         "origin_op",
         "pipeline_stages",
+        "prefetched",
         "relations",
         "scan",
         "schedule",
@@ -109,6 +110,7 @@ class StageState:
         self.double_buffered = False
         self.pipeline_stages = 0
         self.store_predicate: Expr | None = None
+        self.prefetched: tuple[tuple[Tensor, IterVar, int], ...] = ()
         self.tensorized: tuple[IterVar, TensorIntrin] | None = None
         self.is_output = False
         self.scan = None
@@ -130,6 +132,7 @@ class StageState:
         new.double_buffered = self.double_buffered
         new.pipeline_stages = self.pipeline_stages
         new.store_predicate = self.store_predicate
+        new.prefetched = self.prefetched
         new.tensorized = self.tensorized
         new.is_output = self.is_output
         new.scan, new.holds_state = self.scan, self.holds_state

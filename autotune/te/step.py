@@ -151,6 +151,16 @@ class Tensorize(Annotate):
 
 
 @dataclass(frozen=True)
+class Prefetch(Annotate):
+    """A loop fetches what it will read of output ``output`` of ``source``, ``offset`` later."""
+
+    tag: ClassVar[str] = "prefetch"
+    source: str
+    output: int
+    offset: int
+
+
+@dataclass(frozen=True)
 class ComputeAt(Step):
     """A stage is computed inside a loop of another stage."""
 

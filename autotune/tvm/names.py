@@ -82,11 +82,14 @@ _GONE = {
         tir.reinterpret
         intrin ir.register_intrin_lowering ir.register_op_attr target.intrin
         target.register_intrin_rule""",
+    "no function of Python runs between loops: build those before and after it, call it between "
+    "the two, or give te.extern statements of tir.ir_builder, or a function in C by import_c": """
+        tir.call_packed""",
     "write such a kernel in CUDA C++ or C, and tune it as an autotune.SourceKernel": """
         topi.image.affine_grid
         topi.image.crop_and_resize topi.image.dilation2d topi.image.grid_sample topi.reinterpret
         topi.searchsorted topi.unique topi.vision topi.x86.tensor_intrin
-        tir.buffer tir.call_packed""",
+        tir.buffer""",
     'the targets are "cuda", "llvm" and "c", with options as in Target("cuda -arch=sm_90")': """
         contrib.coreml_runtime contrib.emcc contrib.ethosu contrib.hexagon contrib.rocm
         contrib.spirv contrib.tflite_runtime

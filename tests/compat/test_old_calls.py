@@ -347,15 +347,3 @@ def test_executors_passes_and_operators_of_relay_have_names():
     assert relay.op.get("nn.conv1d") == relay.op.get("nn.conv2d")
     with pytest.raises(GraphError, match="name must be one of"):
         relay.backend.Executor("vm")
-
-
-@pytest.mark.parametrize(
-    ("primitive", "advice"),
-    [("prefetch", "leave it out")],
-)
-def test_a_primitive_that_is_not_here_says_what_to_do(primitive, advice):
-    schedule, tensors = added()
-    with pytest.raises(AttributeError, match=rf"Stage\.{primitive} is not here: .*{advice}"):
-        getattr(schedule[tensors[2]], primitive)
-    with pytest.raises(AttributeError, match="'Stage' object has no attribute 'splitt'"):
-        getattr(schedule[tensors[2]], "splitt")  # noqa: B009

@@ -223,5 +223,5 @@ def test_text_is_imported_once_and_is_no_loop():
     assert text.count("void gemv_update(") == 1
     assert not re.search("import_c", str(lower(schedule, args)))
     schedule[args[2]].pragma(args[2].op.axis[0], "import_c", 3)
-    with pytest.raises(LoweringError, match="expected the text of functions in C"):
+    with pytest.raises(LoweringError, match="expected text of functions in C"):
         lower(schedule, args)

@@ -53,7 +53,7 @@ def every_primitive(view=True):
 def test_every_kind_of_step_is_recorded_by_its_primitive():
     recorded = {type(step).tag for step in every_primitive().steps}
     # Which scans have, sums over zeros, sums of 16-bit floats, and loops that are an intrinsic.
-    of_few = {"env_threads", "cache_write_phases", "cache_write_wide", "tensorize"}
+    of_few = {"env_threads", "cache_write_phases", "cache_write_wide", "prefetch", "tensorize"}
     assert recorded == {*te.STEPS} - {"", *of_few}
 
 
