@@ -34,7 +34,7 @@ TAPS = {
     "filters-in-place": {"panels": 1, "tail": 0, "lines": 2, "across": 1, "in_place": 1},
 }
 ATTENTION = [
-    {"rows": 6, "vectors": 4, "lanes": 16, "key_block": 64},
+    {"rows": 3, "vectors": 4, "lanes": 16, "key_block": 64},
     {"rows": 5, "vectors": 2, "lanes": 8, "key_block": 32},
     {"rows": 14, "vectors": 1, "lanes": 4, "key_block": 256},
 ]
