@@ -24,6 +24,8 @@ settings.load_profile("busy")
 # A BLAS that numpy has loaded spins on as many threads as there are cores after each product, and
 # other processes of tests want these. It reads this when numpy is first imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# So do the threads of OpenMP, in which kernels run on a CPU, torch, and models of costs.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # A shell starts background jobs with Ctrl-C ignored, and children inherit that; tests send it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -35,10 +37,13 @@ def pytest_addoption(parser):
         "--kills", type=int, default=8, help="processes that the kill campaign kills (8)"
     )
     parser.addoption(
-        "--events", type=int, default=200, help="random events in the life of a fleet (200)"
+        "--events", type=int, help="random events in the life of a fleet (60; of all cases, 200)"
     )
     parser.addoption(
         "--all-cases", action="store_true", help="all cases of the tests that have many"
+    )
+    parser.addoption(
+        "--few-cases", action="store_true", help="few cases of every test that has several"
     )
 
 
@@ -51,9 +56,9 @@ def pytest_collection_modifyitems(config, items):
     named = config.getoption("keyword") or config.getoption("lf", default=False)
     if named or config.getoption("--all-cases") or any("::" in each for each in config.args):
         return
-    many = defaultdict(list)
+    many, every = defaultdict(list), config.getoption("--few-cases")
     for item in items:
-        if item.get_closest_marker("many_cases"):
+        if every or item.get_closest_marker("many_cases"):
             many[item.nodeid.partition("[")[0]].append(item)
     left_out = {each for cases in many.values() for each in cases}
     left_out.difference_update(each for cases in many.values() for each in sampled(cases))
@@ -130,10 +135,23 @@ def quick_starts(own_cache):
         yield
 
 
-@pytest.fixture(autouse=True)
-def short_races(monkeypatch):
+@pytest.fixture(scope="module", autouse=True)
+def short_races():
     """Race in two processes on a CPU, not in up to twelve, but where races are the claim."""
-    monkeypatch.setattr("autotune.measure.final.race._HEATS", 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("autotune.measure.final.race._HEATS", 2)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_searches():
+    """Breed few schedules between trials, not thousands, but where searches are the claim."""
+    from autotune.auto_scheduler import SketchPolicy
+    from tests.auto_scheduler.quick import QUICK
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SketchPolicy, "DEFAULT_PARAMS", {**SketchPolicy.DEFAULT_PARAMS, **QUICK})
+        yield
 
 
 # Descriptors that one module may leave behind: what processes and sessions of all tests keep.

@@ -90,3 +90,9 @@ def test_all_run_where_that_is_said_and_all_that_failed_run_again(run):
     assert cases["test_two"] == [0, 1]
     again = run("--last-failed", "--last-failed-no-failures", "none")
     assert again == {"test_many": [0, 41, 42, 43, 44, 45]}
+
+
+def test_few_cases_of_every_test_run_where_that_is_asked_for(run):
+    cases = run("--few-cases")
+    assert len(cases["test_all"]) == 2
+    assert cases["test_many"] == run()["test_many"]

@@ -5,6 +5,11 @@ from tests.auto_scheduler.graphs import conv2d_layer, matmul
 from tests.auto_scheduler.quick import QUICK
 
 
+@pytest.fixture(scope="module", autouse=True)
+def short_searches():
+    """Search as users do."""
+
+
 @pytest.fixture
 def quick_searches(monkeypatch):
     monkeypatch.setattr(SketchPolicy, "DEFAULT_PARAMS", {**SketchPolicy.DEFAULT_PARAMS, **QUICK})

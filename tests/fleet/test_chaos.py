@@ -140,7 +140,9 @@ def rows_of(lines):
 def test_whatever_befalls_four_workers_no_trial_is_lost_or_doubled(
     scheduler, databases, tmp_path, request
 ):
-    log, seed, events = str(tmp_path / "a.log"), 1, request.config.getoption("--events")
+    asked = request.config.getoption
+    events = asked("--events") or (200 if asked("--all-cases") else 60)
+    log, seed = str(tmp_path / "a.log"), 1
     results, told, happened = campaign(scheduler, [*databases, log], events, seed)
     print(f"{events} events ({dict(happened)}), {len(results)} trials, logged to {databases}")
     assert sum(happened.values()) == events

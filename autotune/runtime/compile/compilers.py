@@ -46,6 +46,8 @@ _ADVICE = {
 # Kernels on arrays of so many bytes in all have run before they would be optimized: that takes
 # half a second more, and they run in some hundredths of one, three times slower than optimized.
 _SMALL_BYTES = 1 << 16
+# How far C is optimized.
+_LEVEL = "-O3"
 
 # What to do about a compilation that was stopped.
 GIVE_TIME = "give LocalBuilder(timeout=), or --timeout of a command, more seconds"
@@ -78,7 +80,7 @@ def c_recipe(kernel: Kernel, target: Target) -> Recipe:
     cxx = is_cxx(kernel)
     toolchain = host_toolchain(cxx)
     for_cpu = cpu_flags(toolchain, target)
-    flags = ("-x", "c", "-O3", *for_cpu, "-shared", "-fPIC", *kernel.flags)
+    flags = ("-x", "c", _LEVEL, *for_cpu, "-shared", "-fPIC", *kernel.flags)
     # Compilers quote the lines of an error from the file that they are said to be in.
     knobs, mark, body = kernel.source.partition(FIRST_LINE)
     quoted = f"{identifier(kernel.name)}.{'cc' if cxx else 'c'}"
