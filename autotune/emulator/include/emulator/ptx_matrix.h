@@ -108,30 +108,41 @@ struct EMULATOR_HIDDEN Product {
     return made;
   }
   EMULATOR_QUIET int item_bytes() const { return 32 / depth; }
-  // The items of a word, as floats or integers.
-  EMULATOR_QUIET static void widen(Item kind, uint32_t word, float* floats, int* integers) {
-    switch (kind) {
-      case Item::half: floats[0] = Binary16::widen(word & 0xffff), floats[1] = Binary16::widen(word >> 16); break;
-      case Item::bfloat: floats[0] = Bfloat16::widen(word & 0xffff), floats[1] = Bfloat16::widen(word >> 16); break;
-      case Item::tf32: floats[0] = bits_float(word & ~0x1fffu); break;
-      default:
-        for (int i = 0; i < 4; ++i) {
-          const uint8_t byte = static_cast<uint8_t>(word >> 8 * i);
-          integers[i] = kind == Item::signed_byte ? static_cast<int8_t>(byte) : byte;
-        }
-    }
-  }
-  // The products of 32 bytes of a row and of a column are added to a sum.
-  EMULATOR_QUIET uint32_t add(uint32_t sum, const uint32_t* row, const uint32_t* column) const {
-    float total = bits_float(sum), a[2], b[2];
-    int count = static_cast<int>(sum), x[4], y[4];
+  // The items of 32 bytes of a row or of a column, as floats or integers.
+  struct Items {
+    float floats[16];
+    int integers[32];
+  };
+  EMULATOR_QUIET static Items widened(Item kind, const uint32_t* words) {
+    Items made;
     for (int i = 0; i < 8; ++i) {
-      widen(left, row[i], a, x), widen(right, column[i], b, y);
-      if (integers) count += x[0] * y[0] + x[1] * y[1] + x[2] * y[2] + x[3] * y[3];
-      else if (left == Item::tf32) total += a[0] * b[0];
-      else total += a[0] * b[0] + a[1] * b[1];
+      const uint32_t word = words[i];
+      float* const two = made.floats + 2 * i;
+      switch (kind) {
+        case Item::half: two[0] = Binary16::widen(word & 0xffff), two[1] = Binary16::widen(word >> 16); break;
+        case Item::bfloat: two[0] = Bfloat16::widen(word & 0xffff), two[1] = Bfloat16::widen(word >> 16); break;
+        case Item::tf32: two[0] = bits_float(word & ~0x1fffu); break;
+        default:
+          for (int j = 0; j < 4; ++j) {
+            const uint8_t byte = static_cast<uint8_t>(word >> 8 * j);
+            made.integers[4 * i + j] = kind == Item::signed_byte ? static_cast<int8_t>(byte) : byte;
+          }
+      }
     }
-    return integers ? static_cast<uint32_t>(count) : float_bits(total);
+    return made;
+  }
+  // The products of a row and of a column are added to a sum.
+  EMULATOR_QUIET uint32_t add(uint32_t sum, const Items& row, const Items& column) const {
+    if (integers) {
+      int count = static_cast<int>(sum);
+      for (int i = 0; i < 32; ++i) count += row.integers[i] * column.integers[i];
+      return static_cast<uint32_t>(count);
+    }
+    const float *a = row.floats, *b = column.floats;
+    float total = bits_float(sum);
+    for (int i = 0; i < 16; i += 2)
+      total += left == Item::tf32 ? a[i] * b[i] : a[i] * b[i] + a[i + 1] * b[i + 1];
+    return float_bits(total);
   }
 };
 
@@ -149,13 +160,15 @@ EMULATOR_OWN void ptx_mma(PtxRun& run) {
   Given given = {};
   for (int i = 0; i < 6; ++i) given.words[i] = run.word(4 + i);
   warp.meet(&given);
-  uint32_t sums[4], row[8], column[8];
-  for (int i = 0; i < 4; ++i) {
-    const int across = lane % 4 * 2 + i % 2;
-    left_row(warp, lane, i / 2, row);
-    for (int j = 0; j < 8; ++j) column[j] = warp.of(across * 4 + j % 4).words[4 + j / 4];
-    sums[i] = product.add(run.word(10 + i), row, column);
+  uint32_t sums[4], words[8];
+  Product::Items rows[2], columns[2];
+  for (int i = 0; i < 2; ++i) {
+    left_row(warp, lane, i, words);
+    rows[i] = Product::widened(product.left, words);
+    for (int j = 0; j < 8; ++j) words[j] = warp.of((lane % 4 * 2 + i) * 4 + j % 4).words[4 + j / 4];
+    columns[i] = Product::widened(product.right, words);
   }
+  for (int i = 0; i < 4; ++i) sums[i] = product.add(run.word(10 + i), rows[i / 2], columns[i % 2]);
   warp.meet(&given);
   for (int i = 0; i < 4; ++i) run.put(i, sums[i]);
 }
@@ -225,16 +238,19 @@ EMULATOR_OWN void multiply_tiles(PtxRun& run) {
   Given given = {};
   for (int i = 0; several && i < 4; ++i) given.words[i] = run.word(left_at + i);
   warp.meet(&given);
-  uint32_t rows[2][8], column[8];
+  uint32_t words[8];
+  Product::Items rows[2];
   for (int half = 0; half < 2; ++half) {
-    if (several) left_row(warp, lane, half, rows[half]);
+    if (several) left_row(warp, lane, half, words);
     else
       Described::of(run, run.value(left_at), turns > 1 && run.value(right_at + 4), product.item_bytes())
-          .gather(static_cast<uint32_t>(in_group * 16 + lane / 4 + half * 8), rows[half]);
+          .gather(static_cast<uint32_t>(in_group * 16 + lane / 4 + half * 8), words);
+    rows[half] = Product::widened(product.left, words);
   }
   const Described right = Described::of(run, run.value(right_at), right_turned, product.item_bytes());
   for (int i = 0; i < count / 2; ++i) {
-    right.gather(static_cast<uint32_t>(i / 2 * 8 + lane % 4 * 2 + i % 2), column);
+    right.gather(static_cast<uint32_t>(i / 2 * 8 + lane % 4 * 2 + i % 2), words);
+    const Product::Items column = Product::widened(product.right, words);
     for (int half = 0; half < 2; ++half) {
       const int at = i / 2 * 4 + half * 2 + i % 2;
       run.put(at, product.add(adds ? run.word(at) : 0, rows[half], column));
