@@ -1,8 +1,8 @@
 """Models of PyTorch as compiled networks: `torch.compile` and `autotune.torch.compile`."""
 
+import importlib
+import importlib.metadata as metadata
 import logging
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -382,15 +382,20 @@ def test_the_backend_has_an_entry_point():
     assert found[0].load() is autotune.torch.backend
 
 
-def test_a_tree_without_entry_points_names_the_backend_itself():
-    script = (
-        "import importlib.metadata as metadata\n"
-        "metadata.entry_points = lambda **_: metadata.EntryPoints(())\n"
-        "import torch, autotune.torch\n"
-        "double = torch.compile(lambda x: x + x, backend='autotune')\n"
-        "assert double(torch.ones(3)).tolist() == [2, 2, 2]\n"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=300)
+def test_a_tree_without_entry_points_names_the_backend_itself(monkeypatch):
+    registry = torch._dynamo.backends.registry
+    for names in (registry._BACKENDS, registry._COMPILER_FNS):
+        monkeypatch.delitem(names, "autotune", raising=False)
+    found = {each.name: each for each in metadata.entry_points(group="torch_dynamo_backends")}
+    found.pop("autotune", None)
+    none = metadata.EntryPoints(found.values())
+    monkeypatch.setattr(metadata, "entry_points", lambda **_: none)
+    module = importlib.import_module("autotune.torch.backend")
+    monkeypatch.setattr(module, "entry_points", metadata.entry_points)
+    importlib.reload(autotune.torch)
+    double = torch.compile(lambda x: x + x, backend="autotune")
+    assert double(torch.ones(3)).tolist() == [2, 2, 2]
+    assert registry._COMPILER_FNS["autotune"] is autotune.torch.backend
 
 
 # ---- memory that is shared
