@@ -7,6 +7,7 @@ import pytest
 from benchmarks.verification import __main__ as verification
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("only", ["topi matmul", "te/softmax", "gemm_nn.cpu 16"])
 def test_right_kernels_pass_and_planted_errors_do_not(only, tmp_path, capsys):
     out = tmp_path / "found.json"

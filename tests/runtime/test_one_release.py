@@ -80,6 +80,7 @@ def instructions(output):
     return {s.name: (s.size, s.content) for s in cubin if s.name.startswith(parts)}
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", GOLDEN)
 def test_generated_kernels_become_the_same_code(name, release, tmp_path):
     text = whole_text(TEXTS / f"{name}.cu")
@@ -137,6 +138,7 @@ def test_flags_mean_the_same_to_both(flags, release, tmp_path):
     assert_same(flagged(flags), tmp_path)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("flags", FLAGS)
 def test_nvrtc_takes_what_nvcc_takes(flags, tmp_path):
     try:

@@ -87,6 +87,7 @@ def test_what_is_no_such_number_is_refused_by_name(axpy, n, alpha, message):
         axpy(n, np.ones(8, "float32"), alpha, np.ones(8, "float32"))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("dtype", ITEM_BYTES)
 def test_a_scalar_of_every_dtype_arrives_whole(target, dtype):
     names = C_NAMES if target == "c" else CUDA_NAMES

@@ -60,6 +60,7 @@ def _noted(late):
     return write
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("first", [True, False], ids=["torch reads it", "torch comes before"])
 @pytest.mark.parametrize("read_old", [False, True], ids=["new rows", "old rows are read"])
 def test_rows_are_written_in_place_unless_others_read_the_old_ones(read_old, first, divided):

@@ -55,6 +55,7 @@ def test_products_of_any_number_of_rows_and_columns_are_exact(name, tmp_path):
             np.testing.assert_array_equal(got[0].astype(np.float64), wanted)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_convolutions_of_any_number_of_rows_and_columns_are_right(name, tmp_path):
     check_kernels(CONVOLUTIONS[name], TensorCoreCostModel, "mma_m16n8k", tmp_path)

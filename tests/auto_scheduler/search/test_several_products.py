@@ -90,6 +90,7 @@ def task_of(tensors):
     return SearchTask(compute_dag=ComputeDAG(tensors), target="cuda -arch=sm_90")
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", LARGE)
 def test_all_that_is_proposed_fits_the_device(name):
     task = task_of(LARGE[name])
@@ -101,6 +102,7 @@ def test_all_that_is_proposed_fits_the_device(name):
         kernel_of(task.compute_dag, state, "cuda", "kernel")  # limits are checked
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", SMALL)
 def test_products_of_one_graph_compute_what_the_definition_says(name, tmp_path):
     task = task_of(SMALL[name])

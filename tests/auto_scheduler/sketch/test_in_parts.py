@@ -101,6 +101,7 @@ def test_attention_in_parts_computes_what_the_definition_says(tensors, tmp_path)
     assert_states_compute_the_same(task.compute_dag, [state], "cuda", tmp_path, 1e-2, 1e-2)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     "tensors",
     [attention(HEADS, LENGTH, 128), masked(depth=64), masked(of=window, depth=64, length=256)],
@@ -235,6 +236,7 @@ def test_sums_and_what_reads_them_may_both_be_arguments():
     assert len(kernel.calls) == 3
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("depth", [32, 64, 128])
 def test_estimates_of_attention_in_parts_say_what_lowering_finds(depth):
     task, models = in_parts(attention(2, 512, depth))

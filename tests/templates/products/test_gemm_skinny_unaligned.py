@@ -50,6 +50,7 @@ CASES = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("stays", [0, 1])
 def test_products_match_their_reference_in_the_emulator(name, stays, tmp_path, monkeypatch):
