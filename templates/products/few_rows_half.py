@@ -1,22 +1,26 @@
 """Products of few rows of 16-bit floats by unaligned weights: which kernels run a shape.
 
-Vectors of 16 bytes do not divide rows of b. Three families read them without copies:
-`matvec_cuda` one row of a by a b stored as [n, k], `gemm_skinny_unaligned` more, and
-`gemm_skinny_across` those by a b stored as [k, n].
+Vectors of 16 bytes do not divide rows of b. Four families read them without copies:
+`matvec_cuda` one row of a by a b stored as [n, k], `gemm_skinny_unaligned` a few more,
+`gemm_skinny_across` a few by a b stored as [k, n], and by TMA `gemm_unaligned`, whose choices are
+in the space of `gemm_padded`, most others.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container
 from types import ModuleType
 
 from autotune import Target
 
 from . import (
+    gemm_half,
     gemm_padded,
     gemm_skinny_across,
     gemm_skinny_unaligned,
     gemm_small_k,
+    gemm_unaligned,
     l2_resident,
     matvec_cuda,
 )
@@ -30,6 +34,11 @@ KNOBS = {
 # Columns from which on a kernel reads b as it is untuned, and elements of b from which on it is
 # faster than copies for more rows of a than a fragment of ``mma.sync`` has.
 LEAST_COLUMNS, LEAST_OF_MANY, ITEM_BYTES = 64, 2**23, 2
+# By how much longer than estimated families take hot and after 100 MB were written, in the
+# geometric mean: of no row, and of each; and the first by weights that the L2 cache holds. They
+# fit 48 products of up to 16 rows on an H200 within a third.
+LONGER = {gemm_skinny_across: (1.4, 0.05), gemm_skinny_unaligned: (0.95, 0.028)}
+NEAR_ACROSS = 1.25
 # Rows of a up to which it reads even rows of a b stored as [k, n].
 MOST_ACROSS = 4
 # The same of families that copy b, or read its even rows four bytes at a time.
@@ -57,7 +66,34 @@ def _fastest(shape: Gemm, target: Target) -> ModuleType | None:
     if not _suits(shape) or family.refusal(shape) is not None:
         return None
     choice = family.default_choice(shape, target)
-    return family if family.violation(shape, choice, target) is None else None
+    if family.violation(shape, choice, target) is not None:
+        return None
+    by_tma = gemm_unaligned.cycles_of_few_rows(shape, target)
+    slower = by_tma < _cycles(family, shape, choice, target)
+    return None if slower and _runs_by_tma(shape, target) else family
+
+
+def _runs_by_tma(shape: Gemm, target: Target) -> bool:
+    """Return whether `gemm_padded` reads b without copies untuned."""
+    if not (gemm_padded.is_needed(shape) or gemm_padded.gains(shape, target)):
+        return False
+    choice = gemm_padded.Padded(gemm_half).default_choice(shape, target)
+    return choice.get(gemm_half.KNOB) in gemm_unaligned.FORMS
+
+
+def _cycles(family: ModuleType, shape: Gemm, choice: dict[str, int], target: Target) -> float:
+    """Return cycles comparable to those of `gemm_unaligned`, hot and cold.
+
+    Of more than 8 rows `gemm_skinny_across` took 1.4 to 3.4 times as long for six of six, up to 5
+    times its estimate.
+    """
+    across = family is gemm_skinny_across
+    if across and shape.m > gemm_skinny_across.VECTOR:
+        return math.inf
+    base, of_row = LONGER[family]
+    near = across and ITEM_BYTES * shape.n * shape.k < l2_resident.LEAST
+    longer = (base + of_row * shape.m) * (NEAR_ACROSS if near else 1.0)
+    return longer * float(family.estimate(shape, choice, target))
 
 
 def _suits(shape: Gemm) -> bool:
@@ -75,4 +111,5 @@ def _suits(shape: Gemm) -> bool:
     if gemm_padded.is_needed(shape):
         return shape.m <= gemm_skinny_across.VECTOR or size >= LEAST_OF_MANY
     most = gemm_skinny_across.VECTOR if shape.transpose_b else MOST_ACROSS
-    return shape.m <= most and ITEM_BYTES * size >= l2_resident.LEAST
+    far = shape.m <= most and ITEM_BYTES * size >= l2_resident.LEAST
+    return far or (shape.m <= matvec_cuda.EVEN_ROWS and shape.transpose_b)

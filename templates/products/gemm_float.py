@@ -31,8 +31,6 @@ ON_TENSOR_CORES = (gemm_bf16x3, gemm_bf16x3_fused)
 # weights are not in the L2 cache. Where their errors are large the least of many choices is too
 # small.
 FACTORS = {gemm_cuda: 1.05, matvec_across: 0.85}
-# Of few rows by a b beyond the L2 cache `gemm_bf16x3_fused` took 0.85 to 0.96 of its estimate.
-OF_FUSED = 0.95
 # The same of few rows and long sums by a b that is stored as [n, k] with k no multiple of 4, which
 # `gemm_cuda` copies in one or two floats: on an H100 it took 1.1 to 2.4 times the estimate for 5
 # products of 6 to 16 rows, `gemm_bf16x3_fused` 0.9 to 1.2 times.
@@ -80,7 +78,7 @@ def _fastest_of_few_rows(shape: Gemm, target: Target) -> ModuleType:
     """
     if shape.m <= matvec_cuda.SOME_ROWS or not has_wgmma(target):
         return matvec_cuda
-    split = OF_FUSED * _cycles(gemm_bf16x3_fused, shape, target)
+    split = _cycles(gemm_bf16x3_fused, shape, target)
     loaded = matvec_cuda.cycles(taken(matvec_cuda, shape), target)
     return matvec_cuda if loaded < split else gemm_bf16x3_fused
 

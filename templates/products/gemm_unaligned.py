@@ -22,6 +22,7 @@ padded to, multiples of 8, or both, and clusters.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -31,7 +32,7 @@ from autotune.errors import TemplateError
 
 from .. import choices, common
 from ..epilogue import Epilogue
-from . import gemm_tma_tiling, gemm_wgmma
+from . import gemm_tma_tiling, gemm_wgmma, l2_resident
 from .gemm_shape import HALVES, Gemm, first_names, result_name
 from .gemm_tma_form import KNOB
 from .gemm_unaligned_form import FORMS as FORMS
@@ -49,11 +50,19 @@ LOADED_BYTES = 44.2
 ALIGNED_PAIRS, CLASS_PAIRS, PAIRS_OF_ROWS, RANGES_OF_K = 0.092, 0.028, 0.022, 0.053
 # Of products of even rows that are known to be faster so untuned: rows, columns and elements of b.
 FEW_ROWS, MANY_COLUMNS, LARGE_B = range(64, 513), 2048, 2**22
+# Fewer rows of a, whose b is read so: elements of b, columns and terms from which on, and elements
+# of one of even rows, which ``mma.sync`` reads in tiles; bytes of b that are read in a cycle
+# beyond the estimate, in the geometric mean of runs hot and after 100 MB were written.
+LEAST_OF_FEW, FEW_COLUMNS, FEW_TERMS, EVEN_OF_FEW, READ_BYTES = 2**20, 64, 128, 2**21, 3200
+# Rows up to which even rows of b are read in tiles by ``mma.sync``, or by `few_rows_half`.
+FEWEST = 4
 # Multiply-adds of those drawn to compare with copies, and the share of the cycles on copies, as
 # estimated, below which reading them as they are is faster.
 MANY_PRODUCTS, OF_COPIES = 2**26, 0.83
 # Ranges of K that blocks of a cluster take, and fragments of 8 rows of a tile, at most.
 RANGES, WIDEST = (1, 2, 4, 8), 32
+# Rows that a narrow tile has all of.
+ONE_TILE = 32
 TEXTS = (
     "elements.h", "epilogue.h", "operands.h", "mma.h", "barriers.h", "dependent_launch.h",
     "wgmma.h", "exp2.h", "activations.h", "tma.h", "gemm_unaligned.h",
@@ -83,6 +92,7 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     rows = common.ceil_div(shape.m, classes_of(shape.k))
     widths = {4, *gemm_tma_tiling.widths(shape.m), *gemm_tma_tiling.widths(rows)}
+    widths |= {common.ceil_div(shape.m, 8)} if shape.m <= ONE_TILE else set()
     # Blocks that share a sum reduce whole fragments each.
     whole = {width + -width % ranges for width in widths for ranges in RANGES}
     return {
@@ -218,9 +228,34 @@ def reads_large_b(shape: Gemm) -> bool:
     times as fast as on copies or by ``mma.sync`` for 20 of 20. Others lost: 333x4097x1023 and
     197x3071x767; 16 and 32 rows of even length, and 16x1001x1003.
     """
+    if _has_few_rows(shape):
+        far = ITEM_BYTES * shape.n * shape.k >= l2_resident.LEAST
+        return far or (shape.m > FEWEST and shape.n * shape.k >= EVEN_OF_FEW)
     if shape.epilogue != Epilogue() or shape.batch > 1:
         return False
     return shape.m in FEW_ROWS and shape.n >= MANY_COLUMNS and shape.n * shape.k >= LARGE_B
+
+
+def _has_few_rows(shape: Gemm) -> bool:
+    """Return whether a product has fewer rows, whose results take no time, and a b that does."""
+    some = shape.n >= FEW_COLUMNS and shape.k >= FEW_TERMS and shape.n * shape.k >= LEAST_OF_FEW
+    few = shape.m < FEW_ROWS.start and shape.batch == 1 and not shape.transpose_a
+    return few and some and shape.dtype in HALVES and not shape.by_rows
+
+
+def cycles_of_few_rows(shape: Gemm, target: Target) -> float:
+    """Return the cycles of the untuned choice for few rows, infinity where that cannot run.
+
+    Their geometric mean of runs hot and cold is within a fifth of this for 16 products of 1 to 16
+    rows on an H200 by a b of 9 to 182 MB.
+    """
+    if not _has_few_rows(shape):
+        return math.inf
+    choice = default_choice(shape, target)
+    if violation(shape, choice, target) is not None:
+        return math.inf
+    run = float(estimate(shape, choice, target))
+    return run + ITEM_BYTES * shape.n * shape.k / READ_BYTES
 
 
 def gains(shape: Gemm, choice: Mapping[str, int], target: Target, cycles_on_copies: float) -> bool:
@@ -230,9 +265,10 @@ def gains(shape: Gemm, choice: Mapping[str, int], target: Target, cycles_on_copi
     rows). Of 30 drawn afterwards 16 choices changed, of which 13 were faster, by up to 1.37 times,
     and three slower, by up to 11%.
     """
-    if shape.epilogue != Epilogue() or shape.batch > 1:
+    few = _has_few_rows(shape)
+    if not few and (shape.epilogue != Epilogue() or shape.batch > 1):
         return False
-    many = shape.m >= FEW_ROWS.start and shape.m * shape.n * shape.k >= MANY_PRODUCTS
+    many = few or (shape.m >= FEW_ROWS.start and shape.m * shape.n * shape.k >= MANY_PRODUCTS)
     return many and estimate(shape, choice, target) < OF_COPIES * cycles_on_copies
 
 

@@ -27,9 +27,16 @@ FEW_ROWS, SOME_ROWS = 12, 4
 # Bytes that a multiprocessor loads from its L1 cache in a cycle, of a too: on an H200 56 to 73 for
 # eight products of 5 to 16 rows; and cycles of a kernel beside them.
 L1_BYTES, STARTING = 64, 2500
+# Elements of a that stay in the L1 cache, and cycles that each other one takes more, as weights
+# drive it out, in the geometric mean of runs hot and cold: with 100 MB written before 8x4096x11008
+# took an H200 100 us, hot 65, 12x4096x4096 56 and 33, but 12x50257x768 62 and 55.
+STAYING, READ_AGAIN = 8192, 0.3
 # Rows that run so of weights which vectors of four do not divide, and elements of these from which
 # on: tiled products load them in short runs. Of 16-bit floats that pairs divide fewer.
 ODD_ROWS, LEAST_ODD, EVEN_ROWS = 4, 2**20, 2
+# Terms from which on that is so of two rows of 16-bit floats: 2x3852x498 took an H200 3.5 us so
+# and 3.0 by `gemm_skinny_unaligned`, 2x41439x358 10.0 and 7.7, but 2x1874x2478 4.0 and 6.2.
+LONG_EVEN = 1024
 # Bytes of weights from which on they are not in the L2 cache from one run to the next.
 STREAMED = 52 * 10**6
 # What a choice has of a log that is older than a knob.
@@ -62,7 +69,8 @@ def suits_halves(shape: Gemm) -> bool:
         few = shape.m == 1 and matvec_unaligned.gains(shape)
     else:
         near = weight_bytes(shape) < l2_resident.LEAST
-        few = shape.m <= (EVEN_ROWS if near else 1) and shape.k % 8 > 0
+        several = near and shape.k >= LONG_EVEN
+        few = shape.m <= (EVEN_ROWS if several else 1) and shape.k % 8 > 0
     return layout and shape.dtype in HALVES and few and large
 
 
@@ -162,7 +170,8 @@ def cycles(shape: Gemm, target: Target) -> float:
     choice = default_choice(shape, target)
     vectors = weight_bytes(shape) * (1 + shape.m / choice["rows"])
     loading = vectors / (L1_BYTES * common.multiprocessors(target))
-    return max(float(estimate(shape, choice, target)), loading + STARTING)
+    reading_again = READ_AGAIN * max(0, shape.m * shape.k - STAYING)
+    return max(float(estimate(shape, choice, target)), loading + STARTING) + reading_again
 
 
 def _for_streaming(shape: Gemm) -> dict[str, int]:

@@ -49,6 +49,11 @@ CHOSEN = {
     "some rows, loads of a": (Gemm(12, 1001, 2048, transpose_b=True), gemm_bf16x3_fused),
     "some rows, large weights": (Gemm(12, 50257, 768, transpose_b=True), gemm_bf16x3_fused),
     "some rows, long sums": (Gemm(8, 4096, 11008, transpose_b=True), gemm_bf16x3_fused),
+    "some rows, few columns, long sums": (
+        Gemm(12, 79, 9900, transpose_b=True), gemm_bf16x3_fused,
+    ),
+    "some rows, long sums, b far": (Gemm(8, 4096, 4096, transpose_b=True), gemm_bf16x3_fused),
+    "some rows, more columns": (Gemm(8, 23784, 2088, transpose_b=True), matvec_cuda),
     "five rows, large weights": (Gemm(5, 20000, 1024, transpose_b=True), matvec_cuda),
     "some rows, small weights": (Gemm(8, 1000, 512, transpose_b=True), matvec_cuda),
     "few rows, an odd sum": (Gemm(2, 6366, 11617, transpose_b=True), matvec_cuda),

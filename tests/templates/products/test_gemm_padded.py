@@ -30,8 +30,8 @@ def test_large_products_of_even_rows_gain_by_copies_where_there_is_wgmma(shape):
     "shape",
     [
         Gemm(333, 300, 202, "float16"),
-        Gemm(512, 1000, 1026, "float16"),
-        Gemm(32, 4098, 4098, "float16"),
+        Gemm(512, 1000, 514, "float16"),
+        Gemm(4, 4098, 4098, "float16"),
         Gemm(1024, 1024, 1024, "float16"),
         Gemm(1024, 1026, 1024, "float16", 1, False, True),
     ],
@@ -43,7 +43,12 @@ def test_other_products_of_even_rows_are_read_as_they_are(shape):
 
 @pytest.mark.parametrize(
     "shape",
-    [Gemm(64, 4098, 4098, "float16"), Gemm(128, 8194, 1026, "bfloat16", 1, False, True)],
+    [
+        Gemm(32, 4098, 4098, "float16"),
+        Gemm(64, 4098, 4098, "float16"),
+        Gemm(128, 8194, 1026, "bfloat16", 1, False, True),
+        Gemm(274, 1746, 5040, "float16"),
+    ],
     ids=str,
 )
 def test_a_large_b_of_few_even_rows_is_read_without_copies_of_it_untuned(shape):

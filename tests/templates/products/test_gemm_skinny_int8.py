@@ -257,6 +257,14 @@ def test_few_rows_of_two_operands_across_the_sum_run_untuned_on_copies(rows):
     assert product.args[:2] == ("a_along_k", "b")
 
 
+@pytest.mark.parametrize("args", [(56, 2816, 6416, False), (32, 6000, 2048, True)])
+def test_few_rows_that_are_across_the_sum_are_copied_for_tma_where_that_is_faster(args):
+    *sizes, turned = args
+    task = create("gemm.cuda", (*sizes, "int8", 1, True, turned), HOPPER)
+    entries = [one.entry for one in task.instantiate(task.default()).calls]
+    assert "gemm_tma" in entries
+
+
 @pytest.mark.parametrize("sizes", [(32, 13072, 6864), (17, 9360, 6800), (32, 4096, 11008)])
 def test_more_rows_than_a_fragment_of_a_b_beyond_the_cache_are_left_to_tma(sizes):
     rows, n, k = sizes

@@ -53,6 +53,11 @@ PRODUCTS = {
     ),
     "b": (Gemm(66, 71, 72, "float16"), {"wgmma": B, "frags_n": 9}),
     "b-few-rows": (Gemm(3, 131, 128, "float16"), {"wgmma": B, "warps_m": 8}),
+    "b-one-fragment": (Gemm(5, 131, 75, "float16"), {"wgmma": B, "frags_n": 1}),
+    "b-nt-one-fragment-rest": (
+        Gemm(3, 70, 201, "bfloat16", 1, False, True, epilogue=REST),
+        {"wgmma": B, "warps_m": 8, "frags_n": 1, "stages": 3},
+    ),
     "b-batch-rest": (Gemm(65, 59, 72, "float16", 2, epilogue=REST), {"wgmma": B, "frags_n": 9}),
     "b-batch-shared": (
         Gemm(65, 67, 136, "bfloat16", 3, shared="a", epilogue=GELU),
@@ -127,7 +132,8 @@ LARGE = [
     Gemm(1024, 50257, 768, "bfloat16"),
     Gemm(197, 50257, 769, "float16", 1, False, True),
     Gemm(2050, 2050, 2050, "float16"),
-    Gemm(334, 1585, 1515, "float16", 1, False, True),
+    Gemm(16, 1500, 5001, "float16"),
+    Gemm(12, 16335, 513, "bfloat16", epilogue=GELU),
     Gemm(2047, 2047, 2047, "float16", 1, False, True),
 ]
 
@@ -145,6 +151,7 @@ def test_products_known_to_gain_are_read_as_they_are_untuned(shape):
         Gemm(1023, 1023, 1023, "float16"),
         Gemm(1000, 1001, 1003, "float16"),
         Gemm(333, 2049, 511, "float16"),
+        Gemm(700, 777, 2301, "float16"),
         Gemm(1023, 1025, 1027, "float16"),
         Gemm(1023, 1023, 1023, "float16", 1, False, True),
         Gemm(2047, 2047, 2047, "float16", epilogue=GELU),
@@ -215,3 +222,8 @@ def test_tiles_of_few_rows_share_what_they_load_of_a_large_b():
     source = PADDED.kernel(shape, choice)
     assert source.defines["CLUSTER_M"] == rows
     assert source.calls[-1].launch.grid[0] % rows == 0
+
+
+def test_long_sums_on_copies_are_multiplied_by_tma_where_the_estimate_is_less_untuned():
+    shape = Gemm(700, 777, 2301, "float16")
+    assert gemm_half.by_boxes(PADDED.choice_on_copies(shape, HOPPER))
