@@ -23,12 +23,13 @@ of this part and of all before, the second factor is one, so sums go on from tho
       most = highest
     total = sums
 
-Several columns of a thread have the same maximum and total of powers: these are there once.
+Several columns of a thread have the same maximum and total of powers: these are there once. Lanes
+that have powers of the same row each have a total of their own (`late_exchange`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from autotune.ir.expr import Add, Expr, FloatImm, IntImm, Load, Max, Mul, Var
@@ -36,13 +37,16 @@ from autotune.ir.stmt import Allocate, Buffer, For, If, LetStmt, Seq, Stmt, Stor
 from autotune.ir.structure import variables, walk
 from autotune.ir.visitor import Rewriter, StmtRewriter, Visitor, substitute
 from autotune.lowering.passes.draft import Draft
+from autotune.lowering.passes.late_exchange import Exchange, exchanged, without_exchanges
+from autotune.lowering.passes.warp_memory import in_registers
 from autotune.te.intrinsics import least
 from autotune.te.joined_parts import JOINS_PARTS
 
 
 def carry_sums(stmt: Stmt, draft: Draft) -> Stmt:
     """Lets sums of parts of rows go on from those of the parts before, in the same registers."""
-    return _Carry().rewrite(stmt)
+    lanes = {t.var: t.count for t in draft.threads if t.tag == "threadIdx.x"}
+    return _Carry(lanes, in_registers(stmt, draft)).rewrite(stmt)
 
 
 @dataclass(frozen=True)
@@ -152,6 +156,24 @@ class _Joined:
             body = LetStmt(name, substitute(value, columns), body)
         return self.around(body, columns)
 
+    def is_of_lanes(self, buffer: Buffer, lanes: Container[Var]) -> bool:
+        """Return whether lanes may have totals of their own, which all of them scale alike."""
+        joined = zip(self.totals[1:], self.parts, self.factors, strict=True)
+        found = [each for each in joined if each[1].buffer is buffer]
+        own = bool(found) and all(total.buffer.scope == "local" for total, _, _ in found)
+        read = variables(self.most, *(each for row in found for each in row))
+        return own and not any(var in lanes for var in read)
+
+    def exchanged(self, sums: Buffer, late: Mapping[Buffer, Sequence[Exchange]]) -> Stmt:
+        """Return the statement by which lanes add up totals that they have of their own."""
+        columns = self.columns(sums)
+        stmts = [
+            exchanged(_load(total, columns), late[part.buffer])
+            for total, part in zip(self.totals[1:], self.parts, strict=True)
+            if part.buffer in late
+        ]
+        return self.around(seq(*stmts), columns)
+
     def taken(self, sums: Buffer) -> Stmt:
         """Return the statement that takes the sums over after the loop."""
         columns = self.columns(sums)
@@ -167,44 +189,70 @@ class _Joined:
 class _Carry(StmtRewriter):
     """Rewrites the loops that join parts."""
 
+    def __init__(self, lanes: Mapping[Var, int], own: Set[Buffer]) -> None:
+        self.lanes, self.own = lanes, own
+
     def visit_For(self, node: For) -> Stmt:
         """Rewrite a marked loop."""
         if JOINS_PARTS not in node.annotations:
             return super().visit_For(node)
         notes = {key: each for key, each in node.annotations.items() if key != JOINS_PARTS}
         plain = For(node.var, node.extent, node.kind, node.body, node.thread, notes)
-        return _carried(plain) or plain
+        return self._carried(plain) or plain
+
+    def _carried(self, loop: For) -> Stmt | None:
+        """Return a loop whose sums go on from part to part; None if it is of another form."""
+        made, stmts = _flat(loop.body)
+        joined = _Joined.of(stmts[-1]) if stmts else None
+        if joined is None:
+            return None
+        sums = next((each.buffer for each in joined.parts if each.buffer.scope == "local"), None)
+        written = [_stores(each) for each in stmts]
+        of_sums = [i for i, each in enumerate(written) if any(s.buffer is sums for s in each)]
+        of_most = [
+            i for i, each in enumerate(written) if any(s.buffer is joined.highest for s in each)
+        ]
+        if sums not in made or joined.highest not in made or len(of_sums) < 2 or len(of_most) != 1:
+            return None
+        begin, (highest,) = of_sums[0], of_most
+        zero = all(s.buffer is sums and _is_zero(s.value) for s in written[begin])
+        maxima = [s for s in written[highest] if s.buffer is joined.highest]
+        if (
+            not zero
+            or begin < highest
+            or any(joined.highest in _read(each.value) for each in maxima)
+        ):
+            return None
+        lowest = _only(stmts[highest], joined.highest, least("float32"))
+        first = seq(lowest, stmts[begin])
+        stmts[highest] = _Running(joined.highest).rewrite(stmts[highest])
+        stmts[begin] = joined.scaled(sums)
+        apart = [b for b in made if b in self.own and joined.is_of_lanes(b, self.lanes)]
+        late = _exchange_late(stmts, apart, max(self.lanes.values(), default=0))
+        stmts[-1] = joined.rest(sums)
+        body = seq(*stmts)
+        for buffer in reversed([each for each in made if each not in (sums, joined.highest)]):
+            body = Allocate(buffer, body)
+        after = (joined.exchanged(sums, late), joined.taken(sums))
+        whole = seq(first, loop.with_body(body), *after)
+        return Allocate(joined.highest, Allocate(sums, whole))
 
 
-def _carried(loop: For) -> Stmt | None:
-    """Return a loop whose sums go on from part to part; None if it is of another form."""
-    made, stmts = _flat(loop.body)
-    joined = _Joined.of(stmts[-1]) if stmts else None
-    if joined is None:
-        return None
-    sums = next((each.buffer for each in joined.parts if each.buffer.scope == "local"), None)
-    written = [_stores(each) for each in stmts]
-    of_sums = [i for i, each in enumerate(written) if any(s.buffer is sums for s in each)]
-    of_most = [
-        i for i, each in enumerate(written) if any(s.buffer is joined.highest for s in each)
-    ]
-    if sums not in made or joined.highest not in made or len(of_sums) < 2 or len(of_most) != 1:
-        return None
-    begin, (highest,) = of_sums[0], of_most
-    zero = all(s.buffer is sums and _is_zero(s.value) for s in written[begin])
-    maxima = [s for s in written[highest] if s.buffer is joined.highest]
-    if not zero or begin < highest or any(joined.highest in _read(each.value) for each in maxima):
-        return None
-    lowest = _only(stmts[highest], joined.highest, least("float32"))
-    first = seq(lowest, stmts[begin])
-    stmts[highest] = _Running(joined.highest).rewrite(stmts[highest])
-    stmts[begin] = joined.scaled(sums)
-    stmts[-1] = joined.rest(sums)
-    body = seq(*stmts)
-    for buffer in reversed([each for each in made if each not in (sums, joined.highest)]):
-        body = Allocate(buffer, body)
-    whole = seq(first, loop.with_body(body), joined.taken(sums))
-    return Allocate(joined.highest, Allocate(sums, whole))
+def _exchange_late(
+    stmts: list[Stmt], buffers: Sequence[Buffer], lanes: int
+) -> dict[Buffer, Sequence[Exchange]]:
+    """Let so many lanes not add up what a part adds to totals; return how they did, by buffer."""
+    late = {}
+    for buffer in buffers:
+        places = [
+            i for i, each in enumerate(stmts) if any(s.buffer is buffer for s in _stores(each))
+        ]
+        if len(places) != 1:
+            continue
+        alone, exchanges = without_exchanges(stmts[places[0]])
+        if exchanges and all(width <= lanes for _, width in exchanges):
+            stmts[places[0]], late[buffer] = alone, exchanges
+    return late
 
 
 def _flat(stmt: Stmt) -> tuple[list[Buffer], list[Stmt]]:
@@ -235,9 +283,14 @@ def _is_zero(value: Expr) -> bool:
     return isinstance(value, FloatImm) and value.value == 0
 
 
+def _load(at: Load, places: dict[Var, Expr]) -> Load:
+    """Return the load at other places."""
+    return Load(at.buffer, tuple([substitute(index, places) for index in at.indices]))
+
+
 def _store(at: Load, places: dict[Var, Expr], value: Expr) -> Store:
     """Return the store of a value where a load would read it."""
-    return Store(at.buffer, tuple([substitute(index, places) for index in at.indices]), value)
+    return Store(at.buffer, _load(at, places).indices, value)
 
 
 class _Outside(Visitor):

@@ -28,7 +28,28 @@ def place_in_registers(stmt: Stmt, draft: Draft) -> Stmt:
     """Puts memory of a warp in registers if each thread reads only what it has stored itself."""
     if not draft.of_warps:
         return stmt
-    threads = {t.var: t.count for t in draft.threads if t.tag.startswith("threadIdx")}
+    threads = _threads(draft)
+    used, owned = _shares(stmt, draft)
+    draft.of_warps = frozenset()
+    shared = used - owned.keys()
+    if shared:
+        stmt = _Once(draft.simplifier, shared, threads).rewrite(stmt)
+    return _Place(draft.simplifier, owned).rewrite(stmt) if owned else stmt
+
+
+def in_registers(stmt: Stmt, draft: Draft) -> Set[Buffer]:
+    """Returns memory of a warp of which each thread reads only what it has stored itself."""
+    _, owned = _shares(stmt, draft)
+    return owned.keys()
+
+
+def _threads(draft: Draft) -> dict[Var, int]:
+    return {t.var: t.count for t in draft.threads if t.tag.startswith("threadIdx")}
+
+
+def _shares(stmt: Stmt, draft: Draft) -> tuple[Set[Buffer], dict[Buffer, _Share]]:
+    """Return the memory of warps that is used, and of what each thread has a share."""
+    threads = _threads(draft)
     scan = _Scan(draft.of_warps, draft.simplifier, threads.keys())
     scan.visit(stmt)
     owned = {}
@@ -36,11 +57,7 @@ def place_in_registers(stmt: Stmt, draft: Draft) -> Stmt:
         share = _Share.of(buffer, indices, threads)
         if share is not None and buffer not in scan.partly:
             owned[buffer] = share
-    draft.of_warps = frozenset()
-    shared = scan.indices.keys() - owned.keys()
-    if shared:
-        stmt = _Once(draft.simplifier, shared, threads).rewrite(stmt)
-    return _Place(draft.simplifier, owned).rewrite(stmt) if owned else stmt
+    return scan.indices.keys(), owned
 
 
 class _Scan(Visitor):

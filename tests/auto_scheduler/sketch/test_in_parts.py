@@ -192,6 +192,17 @@ def test_sums_go_on_from_part_to_part(kind):
     assert re.search(r"(\w+_highest_warp\[\d\]) = max_float\(\1, ", of_parts)
 
 
+@pytest.mark.parametrize("kind", DEPTHS)
+def test_lanes_add_up_totals_of_rows_once_after_all_parts(kind):
+    task, (model, *_) = in_parts(attention(2, 512, DEPTHS[kind]), kind)
+    state = model.program.candidate(drawn(model, 1)[0])
+    text = driver.kernel_of(task.realise(state).what, task.target, "text").source
+    of_parts, _, after = text.partition("for (int part")[2].partition("\n  }\n")
+    exchanged = re.findall(r"__shfl_xor_sync\(0xffffffffu, (\w+?)(?:_share\w*)?\[", of_parts)
+    assert {name.partition("_")[2] for name in exchanged} == {"highest_warp"}
+    assert re.search(r"(\w+_joined_v1)\[0\] \+= \1_other0;", after)
+
+
 def test_columns_of_a_thread_share_the_maximum_and_the_total_of_their_row():
     task, (model, _) = in_parts(attention(2, 512, 64))
     rows = drawn(model, 200)
