@@ -58,6 +58,7 @@ from autotune.te.reduction import sum as sum_of
 from autotune.te.relation import extent_of
 from autotune.te.tensor import ComputeOp, Tensor
 from autotune.te.weighted_rows import FLOAT, WeightedRows, weighted_rows
+from autotune.te.whole_tiles import in_whole_tiles
 from autotune.utils.check import Check
 
 # Neighbouring columns that are scaled together, if there are: those of a thread on tensor cores.
@@ -87,9 +88,15 @@ class RowParts:
     joined: ComputeOp
     result: ComputeOp
 
+    @property
+    def columns(self) -> int:
+        """How many columns products have: as many as results, or more."""
+        sums = len(self.joined.body) - 2
+        return sums * (extent_of(self.joined.axis[-1]) or 1)
+
 
 def online(
-    tensors: Sequence[Tensor], product: Tensor, length: int, apart: int = 1
+    tensors: Sequence[Tensor], product: Tensor, length: int, apart: int = 1, tile: int = 0
 ) -> list[Tensor]:
     """Compute a product that is weighted by a softmax in parts of its rows.
 
@@ -98,6 +105,9 @@ def online(
         product: a sum of it over rows of the softmax, which nothing else reads.
         length: of the parts, which divide rows.
         apart: how far apart columns are that are joined together, which divides columns.
+        tile: of how many the products compute a multiple of rows and columns, of operands with
+            zeros beyond their ends (`autotune.te.whole_tiles`); parts then need not divide rows.
+            0: of as many as there are.
 
     Returns:
         The same inputs, and outputs of a graph in which the product is joined from parts.
@@ -117,18 +127,26 @@ def online(
     check = Check(ScheduleError, "online")
     check.kind("product", product, Tensor, "a tensor")
     length, apart = check.whole("length", length), check.whole("apart", apart)
+    tile = check.whole("tile", tile, 0)
     found = weighted_rows(tensors, product.op)
     if found is None:
         raise ScheduleError(
             f"online({product.name}): expected a sum of products, one factor of which is the "
             "softmax, along the sum, of a reduction in float32 that nothing else reads"
         )
+    if tile and length > 0:
+        found = in_whole_tiles(found, length, tile)
+        if found is None:
+            raise ScheduleError(
+                f"online({product.name}): for whole tiles rows and columns have to be the last "
+                "axes, and operands be read at single indices of these, not at sums of them"
+            )
     return in_parts(tensors, found, row_parts(found, length, apart))
 
 
 def in_parts(tensors: Sequence[Tensor], found: WeightedRows, parts: RowParts) -> list[Tensor]:
     """Return the tensors of a graph in which parts stand in place of a product."""
-    moved = Moved({found.op.outputs[0]: parts.result.outputs[0]})
+    moved = Moved({found.results.outputs[0]: parts.result.outputs[0]})
     for op in post_order(tensor.op for tensor in tensors):
         moved.move(op)
     return [moved.to.get(tensor, tensor) for tensor in tensors]
@@ -341,7 +359,8 @@ class _SplitRows:
             # One reciprocal is for all columns of a row.
             return value * (1.0 / total(*place))
 
-        return _computed([axis.extent for axis in self.found.op.axis], quotient, self.name)
+        extents = [axis.extent for axis in self.found.results.axis]
+        return _computed(extents, quotient, self.name)
 
     def _along(self, part: Expr, step: Expr) -> Expr:
         """Return the place in a row of a step of a part."""

@@ -46,6 +46,7 @@ class WeightedRows:
         axes: of the softmax; the last runs along the row.
         scores: the stage, itself a reduction, of which ``value`` is.
         dtype: to which weights are rounded.
+        results: the product in the graph, of which the other may have more (`whole_tiles`).
     """
 
     op: ComputeOp
@@ -54,6 +55,7 @@ class WeightedRows:
     axes: tuple[IterVar, ...]
     scores: ComputeOp
     dtype: str
+    results: ComputeOp
 
     @property
     def length(self) -> int:
@@ -140,7 +142,7 @@ def _softmax(op: ComputeOp, body: Reduce, load: ProducerLoad) -> WeightedRows | 
     reads = [each for each in reads_in(of) if each.tensor.op is scores[0]]
     if any(not _is_at(each, at) for each in reads) or _sum(scores[0]) is None:
         return None
-    return WeightedRows(op, load, of, weights.axis, scores[0], dtype)
+    return WeightedRows(op, load, of, weights.axis, scores[0], dtype, op)
 
 
 def _is_at(load: ProducerLoad, at: Sequence[Var]) -> bool:

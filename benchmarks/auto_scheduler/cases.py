@@ -291,6 +291,22 @@ CASES: dict[str, Case] = {
     "attention4096": attention(8, 4096, 64),
     "attention2048_causal": attention(16, 2048, 64, causal=True),
     "attention2048_wide": attention(16, 2048, 128),
+    # Of CLIP, of ViT-B/16 at 224 and 384, of Whisper and its decoder, and of Llama 3.
+    "attention77": attention(96, 77, 64, causal=True),
+    "attention197": attention(96, 197, 64),
+    "attention577": attention(48, 577, 64),
+    "attention1500": attention(16, 1500, 64),
+    "attention1500_of_448": attention(16, 448, 64, keys=1500),
+    "attention1024_shared": attention(32, 1024, 128, causal=True, shared=4),
+    # Of Stable Diffusion, and of Phi-3.
+    "attention1024_80": attention(16, 1024, 80),
+    "attention1024_40": attention(16, 1024, 40),
+    "attention1024_96": attention(16, 1024, 96, causal=True),
+    "attention512_32": attention(16, 512, 32),
+    # The next multiples of 64.
+    "attention640": attention(48, 640, 64),
+    "attention1536": attention(16, 1536, 64),
+    "attention256_96": attention(96, 256, 64),
     "conv64_half": half_convolution(64, 56, 64, 3),
     "conv128_half": half_convolution(128, 28, 128, 3, batch=16),
     "conv1x1_half": half_convolution(256, 56, 64, 1),

@@ -52,19 +52,34 @@ def gated(m: int, n: int, depth: int) -> Case:
     return Case(lambda: of(compute, (m, depth), (depth, n), (depth, n), dtype="float16"), library)
 
 
-def attention(heads: int, length: int, depth: int, causal: bool = False) -> Case:
-    """Return the case of attention of float16: two products, with a softmax in float32 between."""
-    scale = depth**-0.5
+def attention(
+    heads: int, length: int, depth: int, causal: bool = False, keys: int = 0, shared: int = 1
+) -> Case:
+    """Return the case of attention of float16: two products, with a softmax in float32 between.
+
+    Args:
+        heads: of queries.
+        length: how many queries a head has.
+        depth: of queries, keys and values.
+        causal: whether queries see no later keys.
+        keys: how many a head has, if not as many.
+        shared: by how many heads of queries each head of keys and values is read.
+    """
+    scale, keys = depth**-0.5, keys or length
+    of_keys = (heads // shared, keys, depth)
+
+    def head(h: Any) -> Any:
+        return h // shared if shared > 1 else h
 
     def wide(x: Any) -> Any:
         return x.astype("float32")
 
     def compute(q: te.Tensor, k: te.Tensor, v: te.Tensor) -> te.Tensor:
-        d, t = te.reduce_axis((0, depth), "d"), te.reduce_axis((0, length), "t")
-        square = (heads, length, length)
+        d, t = te.reduce_axis((0, depth), "d"), te.reduce_axis((0, keys), "t")
+        square = (heads, length, keys)
 
         def score(h: Any, i: Any, j: Any) -> Any:
-            return te.sum(wide(q[h, i, d]) * wide(k[h, j, d]), axis=d)
+            return te.sum(wide(q[h, i, d]) * wide(k[head(h), j, d]), axis=d)
 
         scores = te.compute(square, score, "scores")
 
@@ -76,7 +91,7 @@ def attention(heads: int, length: int, depth: int, causal: bool = False) -> Case
         share = topi.cast(topi.nn.softmax(scaled), "float16")
 
         def sum_of_values(h: Any, i: Any, c: Any) -> Any:
-            return te.sum(wide(share[h, i, t]) * wide(v[h, t, c]), axis=t)
+            return te.sum(wide(share[h, i, t]) * wide(v[head(h), t, c]), axis=t)
 
         return topi.cast(te.compute((heads, length, depth), sum_of_values, "seen"), "float16")
 
@@ -86,8 +101,14 @@ def attention(heads: int, length: int, depth: int, causal: bool = False) -> Case
         set_up(torch)
         q, k, v = (each[None] for each in arrays[:3])
         fused = torch.nn.functional.scaled_dot_product_attention
-        yield "PyTorch, fused", lambda: fused(q, k, v, is_causal=causal)
-        if causal:
+        yield "PyTorch, fused", lambda: fused(q, k, v, is_causal=causal, enable_gqa=shared > 1)
+        if shared > 1:
+            many_k, many_v = (each.repeat_interleave(shared, 1) for each in (k, v))
+            yield (
+                "PyTorch, keys repeated ahead",
+                lambda: fused(q, many_k, many_v, is_causal=causal),
+            )
+        if causal or shared > 1:
             return
 
         def apart() -> Any:
@@ -96,4 +117,5 @@ def attention(heads: int, length: int, depth: int, causal: bool = False) -> Case
 
         yield "PyTorch, apart", apart
 
-    return Case(lambda: of(compute, *[(heads, length, depth)] * 3, dtype="float16"), library)
+    shapes = ((heads, length, depth), of_keys, of_keys)
+    return Case(lambda: of(compute, *shapes, dtype="float16"), library)

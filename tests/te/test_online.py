@@ -341,3 +341,42 @@ def test_the_product_is_a_tensor():
     inputs, _, _, c = weighted()
     with pytest.raises(ScheduleError, match="online: product must be a tensor, got 'C'"):
         te.online([*inputs, c], "C", 4)
+
+
+@pytest.mark.many_cases
+@pytest.mark.parametrize(("columns", "apart", "length", "tile"), [(7, 1, 5, 4), (3, 4, 24, 8)])
+@pytest.mark.parametrize("value", VALUES, ids=[each.__name__ for each in VALUES])
+def test_zeros_beyond_the_ends_of_tiles_change_nothing(
+    value, columns, apart, length, tile, tmp_path
+):
+    inputs, _, _, c = weighted(value, columns)
+    rng = np.random.default_rng(0)
+    q, k, v = arrays = [
+        rng.uniform(-20, 20, [int(n) for n in each.shape]).astype("float32") for each in inputs
+    ]
+    i, j = np.indices((ROWS, LENGTH))
+    x = VALUES[value](q @ k.T, i, j)
+    powers = np.exp(x - x.max(1, keepdims=True))
+    want = powers / powers.sum(1, keepdims=True) @ v
+    got = run(te.online([*inputs, c], c, length, apart, tile), arrays, tmp_path)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+def test_a_bias_is_read_at_no_row_beyond_the_last():
+    bias = te.placeholder((ROWS, LENGTH), name="bias")
+    inputs, _, _, c = weighted(lambda x, i, j: x[i, j] + bias[i, j])
+    text = te.dag_text([te.online([*inputs, bias, c], c, 5, 1, 4)[-1].op])
+    assert "if_then_else(p * 5 + i2 < 12, " in text
+    assert "bias[min(i1, 5), p * 5 + i2]" in text
+
+
+def test_operands_at_sums_of_indices_have_no_whole_tiles():
+    inputs, _, share, _ = weighted()
+    t, v = te.reduce_axis((0, LENGTH), "t"), te.placeholder((2 * LENGTH,), name="v")
+    c = te.compute((ROWS, COLUMNS), lambda i, c: te.sum(share[i, t] * v[t + c], axis=t), "C")
+    te.online([*inputs[:2], v, c], c, 4)
+    with pytest.raises(ScheduleError, match="read at single indices of these"):
+        te.online([*inputs[:2], v, c], c, 5, 1, 4)
+    _, _, _, turned = weighted(turned=True)
+    with pytest.raises(ScheduleError, match="rows and columns have to be the last axes"):
+        te.online([turned], turned, 5, 1, 4)

@@ -9,6 +9,7 @@ from autotune.auto_scheduler.graph.compute_graph import ComputeGraph
 from autotune.te.online import RowParts, in_parts, row_parts
 from autotune.te.relation import extent_of
 from autotune.te.weighted_rows import WeightedRows, weighted_rows
+from autotune.te.whole_tiles import in_whole_tiles
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class OnlineGraph:
 
 
 # States of one graph share the operations of another.
-_Known = dict[tuple[int, int, int], OnlineGraph]
+_Known = dict[tuple[int, int, int, int], OnlineGraph]
 _KNOWN: WeakKeyDictionary[ComputeGraph, _Known] = WeakKeyDictionary()
 
 
@@ -37,13 +38,23 @@ def weighted_stage(graph: ComputeGraph, stage_id: int) -> WeightedRows | None:
 
 
 def online_graph(
-    graph: ComputeGraph, stage_id: int, length: int, apart: int
+    graph: ComputeGraph, stage_id: int, length: int, apart: int, tile: int = 0
 ) -> OnlineGraph | None:
-    """Returns a graph whose stage is computed in parts of rows; None if it cannot be."""
+    """Returns a graph whose stage is computed in parts of rows; None if it cannot be.
+
+    Args:
+        graph: the plain graph.
+        stage_id: of the product.
+        length: of the parts.
+        apart: how far apart columns are that are joined together.
+        tile: of how many the products have a multiple of rows and columns; 0: as they are.
+    """
     known = _KNOWN.setdefault(graph, {})
-    key = (stage_id, length, apart)
+    key = (stage_id, length, apart, tile)
     if key not in known:
         found = weighted_stage(graph, stage_id)
+        if found is not None and length >= 1 and tile:
+            found = in_whole_tiles(found, length, tile)
         if found is None or length < 1 or found.length % length:
             return None
         columns = extent_of(found.op.axis[-1]) or 1

@@ -31,6 +31,7 @@ from autotune.te.online import RowParts
 from autotune.te.relation import extent_of
 from autotune.te.tensor import Operation
 from autotune.te.weighted_rows import WeightedRows
+from autotune.te.whole_tiles import in_whole_tiles, is_longer
 
 # Lengths of the parts of rows; columns of results at most, as a warp has whole rows of these in
 # registers. Short rows, whose scores the cache of a GPU holds, are faster so too: of 512 three
@@ -65,10 +66,10 @@ class RowsInParts:
             return
         found = weighted_stage(state.compute_dag, stage_id)
         assert found is not None
-        for tiles, length in _ways(context, found):
+        for tiles, length, tile in _ways(context, found):
             new = state.copy()
-            new.online(stage_id, length, tiles.apart)
-            graph = online_graph(state.compute_dag, stage_id, length, tiles.apart)
+            new.online(stage_id, length, tiles.apart, tile)
+            graph = online_graph(state.compute_dag, stage_id, length, tiles.apart, tile)
             assert graph is not None
             yield _in_parts(context, new, graph.parts, tiles)
 
@@ -80,19 +81,34 @@ def _has_place(state: State, stage_id: int) -> bool:
     return in_parts and stage_id in state.state_object.attach
 
 
-def _ways(context: SketchContext, found: WeightedRows) -> list[tuple[PartTiles, int]]:
-    """Return the tiles that both products are whole of, with lengths of parts.
+def _ways(context: SketchContext, found: WeightedRows) -> list[tuple[PartTiles, int, int]]:
+    """Return tiles of both products, with lengths of parts, and what rows are a multiple of.
 
-    Where warpgroups may multiply, single warps do not: they took 1.4 to 2 times as long.
+    That is 0 of tiles that both are whole of. Where warpgroups may multiply such, single warps do
+    not: they took 1.4 to 2 times as long.
     """
     arch = arch_of(context)
-    fitting = [
-        tiles
-        for tiles in PART_TILES
-        if (tiles.instructions == TENSOR_CORE or arch == ARCH) and _are_products(found, tiles)
-    ]
+    kinds = [tiles for tiles in PART_TILES if tiles.instructions == TENSOR_CORE or arch == ARCH]
+    fitting = [tiles for tiles in kinds if _are_products(found, tiles)]
     lengths = [n for n in _LENGTHS if found.length % n == 0]
-    return [(tiles, length) for tiles in fitting[-1:] for length in lengths]
+    ways = [(tiles, length, 0) for tiles in fitting[-1:] for length in lengths]
+    if ways and fitting[-1] is kinds[-1]:
+        return ways
+    return ways + [
+        (kinds[-1], length, kinds[-1].tile)
+        for length in _LENGTHS
+        if length < 2 * found.length and _are_products_of_zeros(found, kinds[-1], length)
+    ]
+
+
+def _are_products_of_zeros(found: WeightedRows, tiles: PartTiles, length: int) -> bool:
+    """Return whether with zeros, at most as much as there is, products are of whole tiles."""
+    longer = in_whole_tiles(found, length, tiles.tile)
+    if longer is None or not _are_products(longer, tiles):
+        return False
+    axes = [found.op.axis[-2:], found.scores.axis[-2:], found.scores.reduce_axis]
+    extents = [extent_of(axis) or 1 for each in axes for axis in each]
+    return all(2 * extent >= tiles.tile for extent in extents)
 
 
 def _are_products(found: WeightedRows, tiles: PartTiles) -> bool:
@@ -101,7 +117,8 @@ def _are_products(found: WeightedRows, tiles: PartTiles) -> bool:
         product = product_of(op, tiles.instructions)
         if product is None or product.item != _HALF:
             return False
-        if not len(product.rows) == len(product.columns) == len(product.steps) == 1:
+        product = product.of_last_rows
+        if not len(product.columns) == len(product.steps) == 1:
             return False
         if (product.rows[0], product.columns[0]) != tuple(op.axis[-2:]):
             return False
@@ -119,7 +136,7 @@ def _in_parts(context: SketchContext, new: State, parts: RowParts, tiles: PartTi
     """Return a state in which all parts are computed in one kernel, and the next stage."""
     root = _root(context, new, parts)
     top, loops = new.stages[root].op, new.stages[root].iters
-    columns = extent_of(parts.result.axis[-1]) or 1
+    columns = parts.columns
     lane = tiles.root(new, root, (list(loops[:-2]), loops[-2], loops[-1]), columns)
     (tile,) = open_splits(new, root)
     joined = new.stage_id(parts.joined)
@@ -179,6 +196,8 @@ def _copy(
     place = state.stage_id(source)
     state.cache_read(place, "shared", [state.stage_id(product)])
     state.compute_at(place + 1, state.stage_id(target), loop)
+    if is_longer(source):
+        state.compute_inline(place)
 
 
 def _in_rows(state: State, op: Operation, joined: Operation, tile: int, tiles: PartTiles) -> None:

@@ -43,10 +43,12 @@ class PartTiles(Protocol):
     Attributes:
         instructions: these.
         apart: how far apart columns are that are joined together.
+        tile: of how many rows and columns products with zeros beyond ends are a multiple.
     """
 
     instructions: ClassVar[str]
     apart: ClassVar[int]
+    tile: ClassVar[int]
 
     def fits(self, product: Product) -> bool:
         """Return whether tiles of a product are whole."""
@@ -71,6 +73,7 @@ class WarpTiles:
 
     instructions: ClassVar[str] = TENSOR_CORE
     apart: ClassVar[int] = 1
+    tile: ClassVar[int] = COLUMNS * OWN
 
     def fits(self, product: Product) -> bool:
         """Return whether tiles of a product are whole."""
@@ -105,6 +108,7 @@ class WarpgroupTiles:
 
     instructions: ClassVar[str] = WGMMA
     apart: ClassVar[int] = 8
+    tile: ClassVar[int] = PANEL
 
     def fits(self, product: Product) -> bool:
         """Return whether tiles of a product, and what is read of shared memory, are whole."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from operator import ge
 
@@ -102,6 +102,11 @@ class Product:
         sides = (self.rows, self.columns, self.steps)
         m, n, k = (prod([extent_of(axis) or 1 for axis in each]) for each in sides)
         return m, n, k
+
+    @property
+    def of_last_rows(self) -> Product:
+        """The product whose rows are of the last axis of these alone: others make a batch."""
+        return replace(self, batch=(*self.batch, *self.rows[:-1]), rows=self.rows[-1:])
 
     @property
     def gathers(self) -> bool:

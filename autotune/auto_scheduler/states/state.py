@@ -231,14 +231,15 @@ class State:
 
     # Stages.
 
-    def online(self, stage: StageKey, length: int, apart: int = 1) -> None:
+    def online(self, stage: StageKey, length: int, apart: int = 1, tile: int = 0) -> None:
         """Compute a product of a softmax in parts of rows; it comes before all other steps.
 
         The stages are others from then on: see `autotune.te.online`.
         """
         check = Check(ScheduleError, "State.online")
         numbers = (check.whole("length", length, 1), check.whole("apart", apart, 1))
-        self._take(OnlineStep(self.stage_id(stage), *numbers))
+        step = OnlineStep(self.stage_id(stage), *numbers, check.whole("tile", tile, 0))
+        self._take(step)
         self._note_ops()
 
     def cache_read(

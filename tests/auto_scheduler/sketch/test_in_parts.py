@@ -94,7 +94,7 @@ LOWEST = np.finfo("float32").min
     ids=["plain", "causal", "window", "rows without a key", "rows of equal keys"],
 )
 def test_attention_in_parts_computes_what_the_definition_says(tensors, tmp_path):
-    task, (model,) = in_parts(tensors)
+    task, (model,) = in_parts(tensors, OnlineCostModel)
     dag = task.compute_dag.init_state.dag
     (row,) = drawn(model, 1)
     state = plain_state(dag).after(model.program.candidate(row).transform_steps)
@@ -240,7 +240,7 @@ def test_sums_and_what_reads_them_may_both_be_arguments():
     *inputs, cast = masked()
     sums = cast.op.input_tensors[0]
     again = topi.cast(cast, "float32")
-    task, (model,) = in_parts([*inputs, sums, cast, again])
+    task, (model, *_) = in_parts([*inputs, sums, cast, again])
     kernel = driver.kernel_of(
         task.realise(model.program.candidate(drawn(model, 1)[0])).what, task.target, "kernel"
     )
@@ -248,10 +248,10 @@ def test_sums_and_what_reads_them_may_both_be_arguments():
 
 
 @pytest.mark.many_cases
-@pytest.mark.parametrize("depth", [32, 64, 128])
-def test_estimates_of_attention_in_parts_say_what_lowering_finds(depth):
-    task, models = in_parts(attention(2, 512, depth))
-    assert [model.extents[2] for model in models] == [64, 128]
+@pytest.mark.parametrize(("length", "depth"), [(512, 32), (512, 64), (512, 128), (197, 80)])
+def test_estimates_of_attention_in_parts_say_what_lowering_finds(length, depth):
+    task, models = in_parts(attention(2, length, depth))
+    assert [model.extents[2] for model in models][-2:] == [64, 128]
     for model in models:
         assert isinstance(model, OnlineCostModel)
         rows = drawn(model, 4)
@@ -272,12 +272,14 @@ def test_estimates_of_attention_in_parts_say_what_lowering_finds(depth):
 @pytest.mark.parametrize(
     ("tensors", "count"),
     [
-        (masked(), 1),
+        (masked(), 3),
         (masked(outputs=["scores"]), 0),
         (masked(outputs=["share"]), 0),
-        (masked(length=64), 1),
-        (masked(length=128), 2),
-        (masked(length=200), 0),
+        (masked(length=64), 2),
+        (masked(length=128), 4),
+        (masked(length=200), 2),
+        (masked(length=200, depth=64), 2),
+        (masked(length=31), 0),
         (masked(depth=24), 0),
         (masked(depth=256), 0),
         (masked(axis=1), 0),
@@ -289,7 +291,9 @@ def test_estimates_of_attention_in_parts_say_what_lowering_finds(depth):
         "shares are an output",
         "one part",
         "one or two parts",
-        "parts do not divide rows",
+        "zeros behind the last part",
+        "and none behind columns",
+        "more zeros than rows",
         "not of tiles",
         "more results than registers",
         "of columns",
@@ -305,7 +309,9 @@ def test_parts_are_of_what_nobody_else_needs(tensors, count):
     [
         (64, 64, [OnlineWarpgroupCostModel]),
         (1024, 64, [OnlineWarpgroupCostModel] * 2),
-        (1024, 32, [OnlineCostModel] * 2),
+        (1024, 32, [OnlineCostModel] * 2 + [OnlineWarpgroupCostModel] * 2),
+        (1024, 96, [OnlineCostModel] * 2 + [OnlineWarpgroupCostModel] * 2),
+        (1000, 32, [OnlineWarpgroupCostModel] * 2),
     ],
 )
 def test_warps_multiply_where_warpgroups_may_not(length, depth, kinds):
@@ -313,7 +319,7 @@ def test_warps_multiply_where_warpgroups_may_not(length, depth, kinds):
 
 
 def test_records_hold_attention_in_parts():
-    task, (model,) = in_parts(attention(HEADS, LENGTH, DEPTH))
+    task, (model, *_) = in_parts(attention(HEADS, LENGTH, DEPTH))
     state = model.program.candidate(drawn(model, 1)[0])
     rows = RecordedState(state.transform_steps).to_json()
     assert rows[0] == ["ONL", 8, 64, 1]
@@ -327,7 +333,7 @@ def test_records_hold_attention_in_parts():
 
 
 def test_records_of_other_stages_say_so():
-    task, (model,) = in_parts(attention(HEADS, LENGTH, DEPTH))
+    task, (model, *_) = in_parts(attention(HEADS, LENGTH, DEPTH))
     state = model.program.candidate(drawn(model, 1)[0])
     rows = RecordedState(state.transform_steps).to_json()
     older = RecordedState.from_json([["ONL", 8, 64], *rows[1:]])
@@ -336,6 +342,16 @@ def test_records_of_other_stages_say_so():
         task.compute_dag.apply_steps_from_state(older)
     with pytest.raises(ScheduleError, match=why):
         plain_state(task.compute_dag.init_state.dag).after(older.transform_steps)
+
+
+def test_records_say_of_how_many_rows_tiles_are():
+    task, models = in_parts(attention(HEADS, 197, 64))
+    state = models[0].program.candidate(drawn(models[0], 1)[0])
+    rows = RecordedState(state.transform_steps).to_json()
+    assert rows[0] == ["ONL", 8, 64, 8, 64]
+    assert RecordedState.from_json(rows).transform_steps == state.transform_steps
+    text = task.compute_dag.print_python_code_from_state(state, "python")
+    assert "te.online(tensors, compute, 64, 8, 64)" in text
 
 
 def test_parts_come_before_all_other_steps():

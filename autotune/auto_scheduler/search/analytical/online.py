@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -68,9 +69,11 @@ class OnlineCostModel(TensorCoreCostModel):
         stage = program.state.stages[first]
         scores = product_of(stage.op, stage.attrs.tensor_core)
         assert scores is not None
-        self.scores = scores
+        # Of rows of several axes a block has some of the last one.
+        self.product, self.scores = self.product.of_last_rows, scores.of_last_rows
+        self.extents = self.product.extents
         self.parts = scores.extents[1] // self.extents[2]
-        self.batch //= self.parts
+        self.batch = prod([extent_of(axis) or 1 for axis in self.product.batch]) // self.parts
         # Where parts are joined; in tiles of the last stage.
         self.pipeline = hint_column(program, self.root, PIPELINE)
         self.joined = program.state.stages[self.root].op
