@@ -9,6 +9,7 @@ from autotune.importers.pytorch import (
     IdleError,
     Output,
     Part,
+    SymbolicProgram,
     TorchProgram,
     View,
     Write,
@@ -26,8 +27,8 @@ from autotune.importers.pytorch import (
 )
 
 __all__ = [
-    "Bound", "Call", "Division", "IdleError", "ImportedNetwork", "Output", "Part", "TorchProgram",
-    "View", "Write", "exported", "from_onnx", "from_pytorch", "has_turn", "memory_of",
-    "nodes_that_count", "read_or_divide", "read_program", "reasons", "with_inputs", "writes_of",
-    "written_inputs",
+    "Bound", "Call", "Division", "IdleError", "ImportedNetwork", "Output", "Part",
+    "SymbolicProgram", "TorchProgram", "View", "Write", "exported", "from_onnx", "from_pytorch",
+    "has_turn", "memory_of", "nodes_that_count", "read_or_divide", "read_program", "reasons",
+    "with_inputs", "writes_of", "written_inputs",
 ]  # fmt: skip

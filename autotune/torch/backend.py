@@ -14,18 +14,15 @@ from autotune.errors import AutotuneError, GraphError, KernelError
 from autotune.importers import (
     Division,
     IdleError,
-    exported,
     read_or_divide,
-    with_inputs,
-    writes_of,
     written_inputs,
 )
 from autotune.torch.admission import Admission
 from autotune.torch.apart import Apart
 from autotune.torch.compiling import Compiling, compile_lock, device_of
 from autotune.torch.divided import DividedNetwork, told
+from autotune.torch.programs import Programs
 from autotune.torch.tensor_network import TensorNetwork
-from autotune.torch.traced import Number, kept_calls, module_of, name_of
 from autotune.utils.check import Check
 from autotune.utils.lazy_torch import has_torch, torch
 
@@ -99,6 +96,7 @@ class Specialised:
     def __init__(self, graph_module: Any, how: Compiling) -> None:
         self._graph_module = graph_module
         self._how = how
+        self._programs = Programs(graph_module)
         self._numbers = _numbers(graph_module)
         self._lock = threading.Lock()
         self._known: list[_Network] = []
@@ -151,7 +149,7 @@ class Specialised:
                     return each
             try:
                 self._check_numbers(key)
-                made = _Network(self._graph_module, self._how, args, key)
+                made = _Network(self._programs, self._how, args, key)
             except IdleError:  # of which nobody needs to know
                 self._leave(key)
                 return None
@@ -277,35 +275,25 @@ def _numbers(graph_module: Any) -> tuple[int, ...]:
     )  # fmt: skip
 
 
-def _unmarked(each: Any) -> Any:
-    """Return a tensor without the marks of dynamic shapes, which torch would export as such."""
-    return each.detach() if isinstance(each, torch().Tensor) else each
-
-
 class _Network:
     """A graph of dynamo with the parameters that it was called with, as a compiled network."""
 
-    def __init__(self, graph_module: Any, how: Compiling, args: Sequence[Any], key: _Key) -> None:
+    def __init__(self, programs: Programs, how: Compiling, args: Sequence[Any], key: _Key) -> None:
         pytorch = torch()
         static = {i: args[i] for i in key.static}
-        numbers = {i: Number(each) for i, each in key.numbers.items()}
-        others = [i for i in range(len(args)) if i not in static and i not in numbers]
-        module = module_of(graph_module, static, numbers, len(args))
+        others = [i for i in range(len(args)) if i not in static and i not in key.numbers]
         tensors = [
             each for i, each in enumerate(args)
-            if isinstance(each, pytorch.Tensor) and i not in numbers
+            if isinstance(each, pytorch.Tensor) and i not in key.numbers
         ]  # fmt: skip
         first = tensors[0] if tensors else pytorch.empty(0)
         where = device_of(first)
-        with compile_lock(), kept_calls(graph_module):
-            program = exported(module, [_unmarked(args[i]) for i in others])
-            # What is written is an input: caches, counters, statistics.
-            written = {each.name for each in writes_of(program) if each.input is None}
-            by_name = {name_of(i): i for i in static}
-            held = [by_name[name] for name in with_inputs(program, written)]
-            made = read_or_divide(program, first.device)
-        places = [*held, *others]
-        self.key = _Key(args, list(numbers), held)
+        with compile_lock(), programs.kept_calls():
+            traced = programs.traced(args, static, key.numbers)
+            made = read_or_divide(traced.program, first.device, programs.constants(traced.program))
+        # What is written is an input: caches, counters, statistics.
+        places = [*traced.held, *others]
+        self.key = _Key(args, list(key.numbers), traced.held)
         self._apart = Apart(args, [places[i] for i in written_inputs(made.writes)])
         self.told = ""
         if isinstance(made, Division):

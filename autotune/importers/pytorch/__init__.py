@@ -17,6 +17,7 @@ from autotune.importers.pytorch.importer import (
 )
 from autotune.importers.pytorch.nodes import has_turn
 from autotune.importers.pytorch.program import exported
+from autotune.importers.pytorch.symbolic import SymbolicProgram
 from autotune.importers.pytorch.writes import (
     View,
     Write,
@@ -27,7 +28,7 @@ from autotune.importers.pytorch.writes import (
 )
 
 __all__ = [
-    "Bound", "Call", "Division", "IdleError", "Output", "Part", "TorchProgram", "View", "Write",
-    "exported", "from_pytorch", "has_turn", "memory_of", "nodes_that_count",
+    "Bound", "Call", "Division", "IdleError", "Output", "Part", "SymbolicProgram", "TorchProgram",
+    "View", "Write", "exported", "from_pytorch", "has_turn", "memory_of", "nodes_that_count",
     "read_or_divide", "read_program", "reasons", "with_inputs", "writes_of", "written_inputs",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ its own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from operator import getitem
 from typing import Any
@@ -86,18 +86,21 @@ class Division:
     views: Mapping[int, tuple[int, View]]
 
 
-def read_or_divide(program: Any, device: object) -> TorchProgram | Division:
+def read_or_divide(
+    program: Any, device: object, constants: MutableMapping[int, Constant] | None = None
+) -> TorchProgram | Division:
     """Translate an exported program; divide it where calls cannot be translated.
 
     Args:
         program: the exported program.
         device: where its tensors are; calls elsewhere are left to torch.
+        constants: those of tensors that other programs read too, by the identities of these.
 
     Raises:
         GraphError: no part is worth a call; or it has inputs of a kind that is not supported.
     """
     survey = Survey()
-    reader = Reader(program, survey)
+    reader = Reader(program, survey, constants=constants)
     reader.translate()
     nodes = list(program.graph.nodes)
     elsewhere = [node for node in nodes if _is_elsewhere(node, survey, str(device))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -175,7 +175,10 @@ def read_program(
 
 
 class Reader:
-    """The reading of one exported program by a translation, which has the values afterwards."""
+    """The reading of one exported program by a translation, which has the values afterwards.
+
+    Programs that are given the same ``constants``, by the identities of tensors, share them.
+    """
 
     def __init__(
         self,
@@ -184,11 +187,13 @@ class Reader:
         keep_params: bool = False,
         names: list[str] | None = None,
         buffers: Mapping[str, str] | None = None,
+        constants: MutableMapping[int, Constant] | None = None,
     ) -> None:
         self.program = program
         self.keep_params = keep_params
         self.names = names
         self.buffers = buffers or {}
+        self.constants = {} if constants is None else constants
         self.translation = translation
         self.inputs: list[Variable | None] = []
         self.params: list[Variable] = []
@@ -258,7 +263,13 @@ class Reader:
             self.params.append(Variable(type_, name))
             self.translation.values[node] = self.params[-1]
         else:
-            self.translation.values[node] = Constant(type_, _reader_of(tensor), name)
+            self.translation.values[node] = self._constant(tensor, type_, name)
+
+    def _constant(self, tensor: Any, kind: TensorType, name: str) -> Constant:
+        """Return a parameter as a constant: the same one for each program that shares them."""
+        made = Constant(kind, _reader_of(tensor), name)
+        # Those of inference mode do not tell when they are written.
+        return made if tensor.is_inference() else self.constants.setdefault(id(tensor), made)
 
     def _type(self, node: Any, tensor: Any) -> TensorType | None:
         """Return the type of a tensor; None where the translation goes on without it."""

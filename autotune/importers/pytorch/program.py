@@ -26,6 +26,7 @@ def exported(
     args: Sequence[Any] | None,
     kwargs: Mapping[str, Any] | None = None,
     own: Mapping[str, Converter] | None = None,
+    dynamic_shapes: Any = None,
 ) -> Any:
     """Return a model as an exported program of operators that converters know, as far as possible.
 
@@ -34,6 +35,7 @@ def exported(
         args: example inputs; not needed for an exported program.
         kwargs: those that are passed by name.
         own: converters of the caller, by names of operators, which are not taken apart either.
+        dynamic_shapes: which sizes are to be symbols, as ``torch.export.export`` takes it.
 
     Raises:
         GraphError: it is none of these, example inputs are missing, or torch cannot export it.
@@ -59,7 +61,9 @@ def exported(
         with pytorch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             given, named = _apart(pytorch, model, tuple(args), dict(kwargs or {}))
-            program = pytorch.export.export(model, given, named, strict=False)
+            program = pytorch.export.export(
+                model, given, named, dynamic_shapes=dynamic_shapes, strict=False
+            )
     except GraphError:
         raise
     except Exception as error:  # whatever the model raises while torch traces it
