@@ -21,6 +21,7 @@ import resource
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -135,23 +136,21 @@ def _generating(model: Any, device: torch.device) -> tuple[Any, Run]:
 
 
 def _gpt2(device: torch.device) -> tuple[Any, Run]:
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    config = GPT2Config(
+    transformers: Any = import_module("transformers")
+    config = transformers.GPT2Config(
         vocab_size=99, n_positions=64, n_embd=32, n_layer=2, n_head=4, bos_token_id=0,
         eos_token_id=0,
     )  # fmt: skip
-    return _generating(GPT2LMHeadModel(config), device)
+    return _generating(transformers.GPT2LMHeadModel(config), device)
 
 
 def _llama(device: torch.device) -> tuple[Any, Run]:
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    config = LlamaConfig(
+    transformers: Any = import_module("transformers")
+    config = transformers.LlamaConfig(
         vocab_size=99, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
         num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64,
     )  # fmt: skip
-    return _generating(LlamaForCausalLM(config), device)
+    return _generating(transformers.LlamaForCausalLM(config), device)
 
 
 def _convolutions(device: torch.device) -> tuple[Any, Run]:
