@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from autotune.errors import SpaceError, TemplateError
+from autotune.errors import ScheduleError, SpaceError, TemplateError
 from autotune.target import Target
 from autotune.te import (
     ComputeOp,
@@ -24,6 +24,8 @@ from autotune.te import (
     step_from_json,
 )
 from autotune.te.dag import dag_text
+from autotune.te.stage_state import IMPORTS
+from autotune.te.step import Pragma
 from autotune.te.tensor import Operation
 from autotune.workload.candidate import Candidate
 from autotune.workload.realisation import Computed, Realisation
@@ -67,9 +69,16 @@ class ScheduleSteps:
         """Read what `to_json` gave.
 
         Raises:
-            ScheduleError: a step is unknown.
+            ScheduleError: a step is unknown, or imports text, which a log cannot: it would run.
         """
-        return ScheduleSteps(tuple(map(step_from_json, rows)))
+        steps = tuple(map(step_from_json, rows))
+        for step in steps:
+            if isinstance(step, Pragma) and step.key in IMPORTS:
+                raise ScheduleError(
+                    f"step pragma {step.key}: text of functions is taken from a script only, not "
+                    "from a log; build the schedule by the script that wrote it"
+                )
+        return ScheduleSteps(steps)
 
     def schedule(self, tensors: Sequence[Tensor]) -> Schedule:
         """Take the steps on the plain schedule of a graph.

@@ -13,6 +13,7 @@ from autotune.driver.kernel_hash import schedule_hash
 from autotune.errors import ExpressionError, LoweringError, ScheduleError
 from autotune.te import ir_builder
 from autotune.te.extern_call import extern_call
+from autotune.workload import ScheduleSteps
 from tests.golden.cases.tensorized import GEMV, dp4a, gemv, int8_product, tensorized
 
 
@@ -225,3 +226,9 @@ def test_text_is_imported_once_and_is_no_loop():
     schedule[args[2]].pragma(args[2].op.axis[0], "import_c", 3)
     with pytest.raises(LoweringError, match="expected text of functions in C"):
         lower(schedule, args)
+
+
+def test_a_log_brings_no_text_of_functions():
+    schedule, _ = tensorized()
+    with pytest.raises(ScheduleError, match="pragma import_c: text of functions is taken from a"):
+        ScheduleSteps.from_json(ScheduleSteps(tuple(schedule.steps)).to_json())
