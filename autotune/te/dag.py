@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from autotune.ir import Printer
+from autotune.ir import Call, Printer, Stmt
+from autotune.ir.address import Address
+from autotune.ir.structure import walk
 from autotune.te.extern import ExternOp
 from autotune.te.tensor import ComputeOp, Operation, ScanOp, Tensor
 
@@ -66,7 +68,17 @@ def extern_lines(op: ExternOp, names: Mapping[Tensor, str]) -> list[str]:
     shown = ", ".join(names.get(tensor, tensor.name) for tensor in op.inputs)
     results = ", ".join(f"{names[t]}: {t.dtype}{list(map(str, t.shape))}" for t in op.outputs)
     buffers = [f"  {printer.name_of(each)}: {each}" for each in op.buffers]
-    return [f"{results} = EXTERN {shown}", *buffers, *printer.stmt(op.body, "  ")]
+    stmts = [*printer.stmt(op.body, "  "), *unprinted(op.body)]
+    return [f"{results} = EXTERN {shown}", *buffers, *stmts]
+
+
+def unprinted(stmt: Stmt) -> list[str]:
+    """Return what the text of statements leaves out: dtypes of calls, and uses of addresses."""
+    nodes = [node for node in walk(stmt) if isinstance(node, Call | Address)]
+    return [
+        f"  {node.access} {node.extent}" if isinstance(node, Address) else f"  {node.dtype}"
+        for node in nodes
+    ]
 
 
 def _distinct_names(order: Iterable[Operation]) -> dict[Tensor, str]:

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from autotune.errors import ScheduleError
 from autotune.ir import Evaluate, Expr, Printer, Stmt
-from autotune.te.dag import dag_text
+from autotune.te.dag import dag_text, unprinted
 from autotune.te.declared_buffer import DeclaredBuffer, decl_buffer
 from autotune.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 
@@ -140,5 +140,5 @@ def _text(
         parts = [printer.expr(each) for each in (*buffer.shape, *buffer.strides)]
         lines.append(f"{names} {parts} {buffer.dtype} {buffer.scope} {buffer.offset_factor}")
     for stmt in stmts:
-        lines += ["--", *(printer.stmt(stmt) if stmt is not None else [])]
+        lines += ["--", *([*printer.stmt(stmt), *unprinted(stmt)] if stmt is not None else [])]
     return "\n".join(lines)

@@ -218,6 +218,19 @@ def test_hashes_tell_intrinsics_and_texts_apart():
     assert len({hashed(), hashed(reset=False), hashed(strides=False), hashed(GEMV + " ")}) == 4
 
 
+def test_intrinsics_differ_by_what_their_calls_do_behind_addresses():
+    def key(dtype="int32", access="w", extent=None):
+        intrin = added_one()
+
+        def statement(ins, outs):
+            return extern_call(dtype, "f", outs[0].access_ptr(access, extent=extent))
+
+        return te.decl_tensor_intrin(intrin.op, statement, "f").key
+
+    assert key() == key()
+    assert len({key(), key("float32"), key(access="rw"), key(extent=1)}) == 4
+
+
 def test_text_is_imported_once_and_is_no_loop():
     schedule, args = tensorized()
     text = kernel_of((schedule, args), "llvm").source
