@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from autotune.errors import ExpressionError
-from autotune.ir import Evaluate, Expr, Stmt, check_dtype
+from autotune.ir import Evaluate, Expr, Stmt, Store, check_dtype
+from autotune.ir.structure import walk
 from autotune.te.declare import check_shape
 from autotune.te.declared_buffer import DeclaredBuffer, decl_buffer
 from autotune.te.location import user_line
@@ -80,8 +81,8 @@ def extern(
         The tensor, or the list of tensors if several shapes were given.
 
     Raises:
-        ExpressionError: an input is no tensor, ``fcompute`` returns no statement, or the dtype of
-            an output is not known.
+        ExpressionError: an input is no tensor, ``fcompute`` returns no statement, or one that
+            stores to an input, or the dtype of an output is not known.
     """
     where = f"{user_line()}: te.extern({name!r})"
     read = tuple(inputs)
@@ -101,12 +102,22 @@ def extern(
             f"{where}: expected a buffer for each of {len(read)} inputs and {len(shapes)} outputs,"
             f" got {len(ins)} and {len(outs)}"
         )
-    body = fcompute(ins, outs)
+    stmt = _statement(where, fcompute(ins, outs), ins)
+    op = ExternOp(name, tag, dict(attrs or {}), read, shapes, dtypes, [*ins, *outs], stmt)
+    return list(op.outputs) if several else op.outputs[0]
+
+
+def _statement(where: str, body: Any, ins: Sequence[DeclaredBuffer]) -> Stmt:
     if not isinstance(body, Stmt | Expr):
         raise ExpressionError(f"{where}: expected a statement or a call, got {body!r}")
     stmt = Evaluate(body) if isinstance(body, Expr) else body
-    op = ExternOp(name, tag, dict(attrs or {}), read, shapes, dtypes, [*ins, *outs], stmt)
-    return list(op.outputs) if several else op.outputs[0]
+    for each in walk(stmt):
+        if isinstance(each, Store) and each.buffer in ins:
+            raise ExpressionError(
+                f"{where}: its statements store to the input {each.buffer.name}, which stays as "
+                "it is; store to an output, or to memory of ib.allocate"
+            )
+    return stmt
 
 
 def _dtypes(where: str, dtype: Any, inputs: Sequence[Tensor], count: int) -> list[str]:

@@ -162,6 +162,17 @@ def test_what_is_no_extern_is_refused(arguments, problem):
         te.extern(*arguments)
 
 
+def test_inputs_stay_as_they_are():
+    def statements(ins, outs):
+        ib = ir_builder.create()
+        ib.buffer_ptr(ins[0])[0] = 3.0
+        return ib.get()
+
+    a = te.placeholder((4,), name="A")
+    with pytest.raises(ExpressionError, match="its statements store to the input A"):
+        te.extern((4,), [a], statements)
+
+
 def test_a_builder_refuses_what_is_no_statement():
     ib = ir_builder.create()
     for call, problem in (
@@ -189,3 +200,24 @@ def test_names_and_hints_hold_for_what_follows():
     text = str(ib.get())
     assert "for i in 0..8:  # unrolled\n  let double = i * 2" in text
     assert "auto_unroll_max_step=4" in text
+
+
+@pytest.mark.parametrize("kind", ["serial", "parallel", "unroll", "vectorize"])
+def test_loops_of_any_kind_are_around_loops_as_long_as_their_variable_says(kind):
+    a = te.placeholder((8,), "int32", "A")
+
+    def triangle(ins, outs):
+        ib = ir_builder.create()
+        x, y = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        with ib.for_range(0, 8, name="k", kind=kind) as k:
+            with ib.for_range(0, k, name="j") as j:
+                y[j, k] = x[j]
+            with ib.for_range(k, 8, name="j") as j:
+                y[j, k] = -1
+        return ib.get()
+
+    b = te.extern((8, 8), [a], triangle, "B", "int32")
+    given, found = np.arange(8, dtype="int32"), np.zeros((8, 8), "int32")
+    build(te.create_schedule(b.op), [a, b], "llvm")(given, found)
+    above = np.triu(np.ones((8, 8)), 1) > 0
+    np.testing.assert_array_equal(found, np.where(above, given[:, None], -1))

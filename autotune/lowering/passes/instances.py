@@ -72,8 +72,7 @@ class Templates:
             case For() as loop if self.unrolls(loop):
                 return self._unrolled(loop, free)
             case For() as loop:
-                body = self.copies(loop.body, free)
-                return lambda values: _around(body(values), loop.with_body)
+                return self._loop(loop, free)
             case Store() as store:
                 return self._store(store, free)
             case If() as branch:
@@ -94,6 +93,20 @@ class Templates:
                 return lambda values: [stmt]
             case other:
                 assert_never(other)
+
+    def _loop(self, stmt: For, free: tuple[Var, ...]) -> MakeStmts:
+        body, extent = self.copies(stmt.body, free), self.expr(stmt.extent, free)
+
+        def make(values: Values) -> list[Stmt]:
+            count = extent(values)
+            if count is stmt.extent:
+                return _around(body(values), stmt.with_body)
+            var, notes = stmt.var, stmt.annotations
+            return _around(
+                body(values), lambda s: For(var, count, stmt.kind, s, stmt.thread, notes)
+            )
+
+        return make
 
     def _unrolled(self, stmt: For, free: tuple[Var, ...]) -> MakeStmts:
         body = self.copies(stmt.body, (*free, stmt.var))

@@ -182,6 +182,12 @@ class _Pushed(StmtRewriter):
             return self.visit_Stmt(node)
         return super().visit_If(node)
 
+    def visit_For(self, node: For) -> Stmt:
+        """Enter a loop that all lanes run as often."""
+        if self.var in self.vectorizer.uses.of(node.extent).vars:
+            return self.visit_Stmt(node)
+        return super().visit_For(node)
+
 
 def _is_aligned(index: Affine, var: Var, lanes: int) -> bool:
     """Return whether ``var`` counts elements one by one, from a multiple of ``lanes``."""
