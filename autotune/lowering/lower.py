@@ -29,6 +29,7 @@ from autotune.lowering.together import copies_together
 from autotune.lowering.unfinished import is_unattached, unattached, unbound
 from autotune.target import Limits
 from autotune.target.backends import of_language, of_threads
+from autotune.te.extern import ExternOp
 from autotune.te.location import warn_user
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
@@ -317,6 +318,7 @@ class _Lowering:
             grid={t.tag: expr_of(self.simplifier, t.extent) for t in blocks},
             vthreads=prod(t.count for t in plan.virtual.values() if t.root is stage),
             limits=self.limits,
+            by_hand=isinstance(stage.op, ExternOp),
         )
 
     def _kernel(self, stmt: Stmt, draft: Draft) -> LoweredKernel:

@@ -34,6 +34,11 @@ class Access:
     alone: bool
     below: Mapping[Var, int]
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing but variables decides which element it is."""
+        return all(atom.kind is AtomKind.VAR for atom in self.index.terms)
+
 
 def elements(index: Expr) -> tuple[Expr, int]:
     """Return the first element that an index names, and the distance to its last one."""

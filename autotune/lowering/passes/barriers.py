@@ -62,7 +62,8 @@ class _Pending:
     """Accesses since the last barrier, by what may race with them.
 
     One stage writes an element from one thread, and a second stage writes a buffer only where it
-    takes it over, after all reads of the first: a race is between a read and a write.
+    takes it over, after all reads of the first: a race is between a read and a write. In
+    statements that a script wrote by hand two writes may race as well.
     """
 
     def __init__(self, accesses: Iterable[Access] = ()) -> None:
@@ -79,6 +80,10 @@ class _Pending:
     def opposite(self, access: Access) -> Sequence[Access]:
         """Return the writes of what is read, or the reads of what is written."""
         return self._by_kind.get((access.buffer, not access.is_write), ())
+
+    def written(self, access: Access) -> Sequence[Access]:
+        """Return the writes of what is written."""
+        return self._by_kind.get((access.buffer, True), ()) if access.is_write else ()
 
 
 def insert_barriers(stmt: Stmt, draft: Draft) -> Stmt:
@@ -101,6 +106,10 @@ class _Planner:
         self.uses = Uses(draft.simplifier)
         self.block = block
         self.block_vars = {thread.var for thread in block}
+        self.by_hand = draft.by_hand
+        # Variables of threads, and others whose values differ between them.
+        self.varying = set(self.block_vars)
+        self.diverged = False  # inside what not all threads run
         self.name = draft.stage
         self.around: frozenset[Var] = frozenset()  # of loops, with one value in all threads
         self.below: dict[Var, int] = {}
@@ -118,6 +127,8 @@ class _Planner:
                 new, flow = self.visit(body)
                 return Allocate(buffer, new), flow
             case LetStmt(var, value, body):
+                if not self._is_known(value):
+                    self.varying.add(var)
                 new, flow = self.visit(body)
                 reads = self._reads(value, None, None)
                 flow.exposed[:0] = reads
@@ -214,8 +225,11 @@ class _Planner:
 
     def _loop(self, stmt: For) -> tuple[Stmt, _Flow]:
         outer = self.around
-        self.around = (outer | {stmt.var}) - self.block_vars
-        body, flow = self.visit(stmt.body)
+        uniform = self._is_known(stmt.extent)
+        if not uniform:
+            self.varying.add(stmt.var)
+        self.around = (outer | {stmt.var}) - self.varying
+        body, flow = self._visit_inside(stmt.body, uniform)
         self.around = outer
         # Without a barrier inside, iterations any distance apart may meet.
         step = 1 if flow.has_barrier else None
@@ -223,6 +237,8 @@ class _Planner:
         if several and self._races(_Pending(flow.pending), flow.exposed, stmt.var, step):
             body = seq(Barrier("shared"), body)
             flow = _Flow([], flow.pending, True)
+        if not uniform and _holds_barrier(body):
+            self._refuse(f"run the loop `for {stmt.var} in 0..{stmt.extent}`")
         new = stmt if body is stmt.body else stmt.with_body(body)
         least, _ = self.simplifier.form_of(stmt.extent).bounds
         return new, flow if least >= 1 else _perhaps(flow)
@@ -233,15 +249,18 @@ class _Planner:
         reads = self._reads(stmt.cond, None, None)
         outer = self.below
         self.below = outer | _limit(stmt.cond)
-        then, flow = self.visit(stmt.then)
+        uniform, taken = self._is_uniform(stmt.cond), f"take the branch `if {stmt.cond}`"
+        then, flow = self._visit_inside(stmt.then, uniform)
         self.below = outer
-        other, rest = self.visit(stmt.other) if stmt.other is not None else (None, _Flow())
-        if not self._is_uniform(stmt.cond):
+        other, rest = None, _Flow()
+        if stmt.other is not None:
+            other, rest = self._visit_inside(stmt.other, uniform)
+        if not uniform:
             if self._races(_Pending(flow.pending), rest.exposed, None, 0):
-                self._refuse(stmt)
+                self._refuse(taken)
             if _holds_barrier(then) or (other is not None and _holds_barrier(other)):
                 if other is not None or self.uses.of(stmt.cond).buffers:
-                    self._refuse(stmt)
+                    self._refuse(taken)
                 return self._split(stmt, then), flow
         new = stmt if then is stmt.then and other is stmt.other else If(stmt.cond, then, other)
         exposed = reads + flow.exposed + rest.exposed
@@ -261,7 +280,7 @@ class _Planner:
             if isinstance(each, Barrier):
                 result.append(each)
             elif _holds_barrier(each):
-                self._refuse(stmt)
+                self._refuse(f"take the branch `if {stmt.cond}`")
             elif result and isinstance(result[-1], If):
                 result[-1] = If(stmt.cond, seq(result[-1].then, each))
             else:
@@ -270,13 +289,31 @@ class _Planner:
 
     def _is_uniform(self, cond: Expr) -> bool:
         used = self.uses.of(cond)
-        return used.vars.isdisjoint(self.block_vars) and not used.buffers
+        return used.vars.isdisjoint(self.varying) and not used.buffers
 
-    def _refuse(self, stmt: If) -> NoReturn:
+    def _is_known(self, value: Expr) -> bool:
+        """Return whether a value is seen to be the same in all threads; arrays may have it."""
+        used = self.uses.of(value)
+        arrays = all(each.scope == "global" and each not in self.common for each in used.buffers)
+        return arrays and used.vars.isdisjoint(self.varying)
+
+    def _visit_inside(self, stmt: Stmt, uniform: bool) -> tuple[Stmt, _Flow]:
+        """Visit a branch, or the body of a loop, that all threads run alike or not."""
+        outer = self.diverged
+        self.diverged = outer or not uniform
+        result = self.visit(stmt)
+        self.diverged = outer
+        return result
+
+    def _refuse(self, what: str) -> NoReturn:
+        advice = (
+            "put the condition around the single accesses, so that all threads reach the same ones"
+            if self.by_hand
+            else "make the bound extents divide evenly, or compute the shared stage further out"
+        )
         raise LoweringError(
-            f"{self.name}: threads that take the branch `if {stmt.cond}` need a barrier inside "
-            "it, which the others would never reach; make the bound extents divide evenly, or "
-            "compute the shared stage further out"
+            f"{self.name}: threads that {what} need a barrier inside it, which the others would "
+            f"never reach; {advice}"
         )
 
     def _races(
@@ -287,7 +324,14 @@ class _Planner:
         ``after`` comes ``step`` iterations of the loop over ``var`` later; a step of None stands
         for any number of iterations.
         """
-        return any(self._race(a, b, var, step) for b in after for a in before.opposite(b))
+        if any(self._race(a, b, var, step) for b in after for a in before.opposite(b)):
+            return True
+        return self.by_hand and any(
+            self._race(a, b, var, step)
+            for b in after
+            for a in before.written(b)
+            if not self.diverged or (a.is_plain and b.is_plain)
+        )
 
     def _race(self, a: Access, b: Access, var: Var | None, step: int | None) -> bool:
         if a.high < b.low or b.high < a.low:

@@ -30,6 +30,8 @@ class Draft:
         grid: extents of the axes of blocks, by tag.
         vthreads: how many virtual threads there were.
         limits: of the device; None where they are not checked.
+        by_hand: whether a script wrote its statements (`te.extern`), in which threads may write
+            what others wrote.
         private: global buffers of which each thread reads only what it wrote itself.
         of_warps: shared buffers that were asked for as memory of a warp, until it is known which
             of them are registers.
@@ -47,6 +49,7 @@ class Draft:
     grid: Mapping[str, int | Expr] = field(default_factory=dict)
     vthreads: int = 1
     limits: Limits | None = None
+    by_hand: bool = False
     private: Set[Buffer] = frozenset()
     of_warps: Set[Buffer] = frozenset()
     slots: Slots = field(default_factory=dict)
