@@ -102,7 +102,8 @@ class Programs:
         try:
             shapes = [_dynamic(self._examples[i]) for i in others]
             program = self._exported(args, static, numbers, others, (tuple(shapes),))
-            made = Traced(SymbolicProgram(program), _inputs_of_written(program, static))
+            written = _inputs_of_written(program, static)  # which the program takes by now
+            made = Traced(SymbolicProgram(program), written)
             fixed = made.program.at([args[i] for i in (*made.held, *others)])
         except Exception:  # whatever torch raises; the graph is traced for these shapes alone
             logger.debug("", exc_info=True)

@@ -1,5 +1,7 @@
 """Graphs of dynamo that are traced once for many sets of shapes."""
 
+import copy
+
 import pytest
 
 import autotune
@@ -101,6 +103,31 @@ def test_networks_of_other_shapes_are_as_if_they_were_traced_for_them():
             assert got[1].stride() == want[1].stride()
             assert got[1].untyped_storage().data_ptr() == got[0].untyped_storage().data_ptr()
             assert got[2].data_ptr() == x.data_ptr()
+
+
+class Counting(nn.Module):
+    """Adds up what it returned in a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.into = nn.Linear(8, 8)
+        self.register_buffer("total", torch.zeros(8))
+
+    def forward(self, x):
+        y = self.into(x).tanh().softmax(-1)
+        self.total.add_(y.sum(0))
+        return y * self.total
+
+
+def test_a_model_that_writes_to_its_buffers_is_traced_once(exports):
+    model = Counting().eval()
+    alone = copy.deepcopy(model)
+    fast = compiled(model, dynamic=True)
+    with torch.no_grad():
+        for rows in (3, 4, 5):
+            same(fast(x := torch.randn(rows, 8)), alone(x))
+            same(model.total, alone.total)
+    assert len(exports) == 1
 
 
 def test_inputs_with_other_strides_get_a_program_of_their_own():
