@@ -38,6 +38,8 @@ from autotune.utils.math import ceil_div
 _LONGER = "zeros_beyond"
 # Extents of axes, as they were and as they are of whole tiles.
 _Ends = Mapping[Var, tuple[int, int]]
+# Tensors with zeros, by what they are longer than, and extents of dimensions as in `_Ends`.
+_Made = dict[tuple[Tensor, tuple[tuple[int, int], ...]], Tensor]
 
 
 def in_whole_tiles(found: WeightedRows, length: int, tile: int) -> WeightedRows | None:
@@ -64,7 +66,7 @@ def in_whole_tiles(found: WeightedRows, length: int, tile: int) -> WeightedRows 
     units = {row: tile, rows: tile, own_row: tile, column: tile, steps[0]: tile}
     units |= {along: length, own_along: length, summed: length}
     ends = _ends(units)
-    made = dict[tuple[Tensor, tuple[int, ...]], Tensor]()
+    made: _Made = {}
     scores = _longer(found.scores, ends, made, None)
     op = _longer(found.op, ends, made, found.weights)
     if scores is None or op is None:
@@ -113,7 +115,7 @@ def _to_end(axis: IterVar, ends: _Ends) -> IterVar:
 def _longer(
     op: ComputeOp,
     ends: _Ends,
-    made: dict[tuple[Tensor, tuple[int, ...]], Tensor],
+    made: _Made,
     weights: ProducerLoad | None,
 ) -> ComputeOp | None:
     """Return a sum with the new extents, all of whose operands but weights are longer."""
@@ -135,7 +137,7 @@ class _Longer(Rewriter):
     def __init__(
         self,
         ends: _Ends,
-        made: dict[tuple[Tensor, tuple[int, ...]], Tensor],
+        made: _Made,
         weights: ProducerLoad | None,
     ) -> None:
         self.ends, self.made, self.weights = ends, made, weights
@@ -155,7 +157,7 @@ class _Longer(Rewriter):
             self.refused = True
         if not inside:
             return node
-        key = (node.tensor, tuple([inside.get(i, (0, 0))[1] for i in range(len(node.indices))]))
+        key = (node.tensor, tuple([inside.get(i, (0, 0)) for i in range(len(node.indices))]))
         if key not in self.made:
             self.made[key] = _zero_beyond(node.tensor, inside)
         return ProducerLoad(self.made[key], node.indices)

@@ -380,3 +380,18 @@ def test_operands_at_sums_of_indices_have_no_whole_tiles():
     _, _, _, turned = weighted(turned=True)
     with pytest.raises(ScheduleError, match="rows and columns have to be the last axes"):
         te.online([turned], turned, 5, 1, 4)
+
+
+def test_rows_and_keys_of_one_tensor_have_zeros_beyond_ends_of_their_own(tmp_path):
+    """Queries are the first six rows of the keys, and both end at 15 with zeros."""
+    x, v = te.placeholder((LENGTH, 4), name="x"), te.placeholder((LENGTH, COLUMNS), name="v")
+    d, t = te.reduce_axis((0, 4), "d"), te.reduce_axis((0, LENGTH), "t")
+    scores = te.compute((ROWS, LENGTH), lambda i, j: te.sum(x[i, d] * x[j, d], axis=d), "scores")
+    share = topi.nn.softmax(scores)
+    c = te.compute((ROWS, COLUMNS), lambda i, c: te.sum(share[i, t] * v[t, c], axis=t), "C")
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal([int(n) for n in s.shape]).astype("float32") for s in (x, v)]
+    got = run(te.online([x, v, c], c, 15, 1, 15), arrays, tmp_path)
+    powers = np.exp(arrays[0][:ROWS] @ arrays[0].T)
+    want = powers / powers.sum(1, keepdims=True) @ arrays[1]
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
