@@ -86,8 +86,8 @@ SMALL = {
 }
 
 
-def task_of(tensors):
-    return SearchTask(compute_dag=ComputeDAG(tensors), target="cuda -arch=sm_90")
+def task_of(tensors, arch="sm_90"):
+    return SearchTask(compute_dag=ComputeDAG(tensors), target=f"cuda -arch={arch}")
 
 
 @pytest.mark.many_cases

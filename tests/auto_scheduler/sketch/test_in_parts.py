@@ -63,12 +63,12 @@ def masked(
     return [q, k, v, bias, *(named[each] for each in outputs), topi.cast(sums, dtype)]
 
 
-def in_parts(tensors, kind=None):
+def in_parts(tensors, kind=None, arch="sm_90"):
     """The task of a graph, and the cost models of its programs in parts of rows.
 
     Of one kind, if it is given.
     """
-    task = task_of(tensors)
+    task = task_of(tensors, arch)
     sketches = [
         each
         for each in sketches_of(task, PARAMS)

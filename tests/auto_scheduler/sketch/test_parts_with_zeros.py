@@ -67,7 +67,7 @@ def expected(arrays, shared, mask):
         return powers / powers.sum(2, keepdims=True) @ v
 
 
-def assert_right(case, seed, folder):
+def assert_right(case, seed, folder, arch="sm_90"):
     """Run a drawn kernel of attention on the emulator, beside numpy."""
     tensors = attention_of(*case)
     rng = np.random.default_rng(seed)
@@ -78,7 +78,7 @@ def assert_right(case, seed, folder):
         for each in tensors[:-1]
     ]
     want = expected(arrays, case[1], case[7])
-    task, models = in_parts(tensors)
+    task, models = in_parts(tensors, arch=arch)
     model = models[seed % len(models)]
     rows = drawn(model, 40)
     state = model.program.candidate(rows[seed % len(rows)])
@@ -104,6 +104,13 @@ def assert_right(case, seed, folder):
 )
 def test_attention_of_cut_tiles_is_right(case, tmp_path):
     assert_right(case, 0, tmp_path)
+
+
+@pytest.mark.parametrize("rows", [50, 197])
+def test_warps_have_whole_tiles_of_rows_with_zeros_alone(rows, tmp_path):
+    """Of 50 rows there are 7 runs of 8 and of 197 there are 25, which no even number divides."""
+    case = (1, 1, rows, 50, 32, 32, "float16", "causal", False)
+    assert_right(case, 0, tmp_path, "sm_80")
 
 
 def drawn_case(seed):

@@ -13,7 +13,7 @@ from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS, product_of
 from autotune.auto_scheduler.sketch.tensor_cores import OWN
 from autotune.auto_scheduler.sketch.warpgroups import PANEL, TILE, UNIT
 from autotune.auto_scheduler.states.loop_state import StateObject
-from autotune.auto_scheduler.transform_steps import SplitStep
+from autotune.auto_scheduler.transform_steps import OnlineStep, SplitStep
 from autotune.auto_scheduler.transform_steps.loops import TENSOR_CORE, WGMMA
 from autotune.utils.math import ceil_div, round_up
 
@@ -58,11 +58,13 @@ def rounded_tiles(sketch: StateObject, innermost: int) -> dict[int, Slot]:
         of_root = tiling_splits(sketch, stage_id)
         for side, extent in zip(TILE_SIDES[instructions], product.extents[:2], strict=True):
             if extent % (side.unit * side.multiple):
-                number = of_root[side.split]
-                step = sketch.transform_steps[number]
-                assert isinstance(step, SplitStep)
                 rounded = _rounded(ceil_div(extent, side.unit), side.multiple)
-                found[number] = FactorSlot(number, rounded, len(step.lengths), innermost)
+                found |= _slot(sketch, of_root[side.split], rounded, innermost)
+        if _has_zeros_behind_rows(sketch):
+            rows, _ = TILE_SIDES[instructions]
+            extent, _, _ = product.of_last_rows.extents
+            if extent % (rows.unit * rows.multiple) == 0:
+                found |= _slot(sketch, of_root[rows.split], extent // rows.unit, innermost)
         unit = product.depth if instructions == TENSOR_CORE else product.panel
         if product.extents[2] % unit:
             number = splits_of(sketch.transform_steps, stage_id)[-1]
@@ -70,6 +72,21 @@ def rounded_tiles(sketch: StateObject, innermost: int) -> dict[int, Slot]:
             rounded = _rounded(count, unit // product.depth)
             found[number] = FactorSlot(number, rounded, 1, innermost)
     return found
+
+
+def _has_zeros_behind_rows(sketch: StateObject) -> bool:
+    """Return whether products have rows behind those of results, which tiles divide with them."""
+    match sketch.transform_steps[:1]:
+        case [OnlineStep(tile=tile)]:
+            return tile > 0
+    return False
+
+
+def _slot(sketch: StateObject, number: int, extent: int, innermost: int) -> dict[int, Slot]:
+    """Return the slot of a split, as if it were of another extent."""
+    step = sketch.transform_steps[number]
+    assert isinstance(step, SplitStep)
+    return {number: FactorSlot(number, extent, len(step.lengths), innermost)}
 
 
 def _rounded(count: int, multiple: int) -> int:
