@@ -39,6 +39,9 @@ LEAST_COLUMNS, LEAST_OF_MANY, ITEM_BYTES = 64, 2**23, 2
 # fit 48 products of up to 16 rows on an H200 within a third.
 LONGER = {gemm_skinny_across: (1.4, 0.05), gemm_skinny_unaligned: (0.95, 0.028)}
 NEAR_ACROSS = 1.25
+# By how much longer than estimated `gemm_unaligned` takes beside these, in the geometric mean of
+# 21 products of 1 to 11 rows that ran by both.
+LONGER_BY_TMA = 1.12
 # Rows of a up to which it reads even rows of a b stored as [k, n].
 MOST_ACROSS = 4
 # The same of families that copy b, or read its even rows four bytes at a time.
@@ -68,7 +71,7 @@ def _fastest(shape: Gemm, target: Target) -> ModuleType | None:
     choice = family.default_choice(shape, target)
     if family.violation(shape, choice, target) is not None:
         return None
-    by_tma = gemm_unaligned.cycles_of_few_rows(shape, target)
+    by_tma = LONGER_BY_TMA * gemm_unaligned.cycles_of_few_rows(shape, target)
     slower = by_tma < _cycles(family, shape, choice, target)
     return None if slower and _runs_by_tma(shape, target) else family
 

@@ -38,8 +38,16 @@ def test_tma_reads_unaligned_weights_of_more_rows_untuned():
         assert entries(16, 3001, 2999, turned) == ["pad", "gemm_unaligned"]
         assert entries(33, 3001, 2999, turned, dtype="bfloat16") == ["pad", "gemm_unaligned"]
     assert entries(13, 15971, 4264, turned=False) == ["gemm_unaligned"]
+    assert entries(12, 50257, 767, turned=False) == ["pad", "gemm_unaligned"]
     assert entries(10, 6467, 3367, False)[-1] == entries(6, 5070, 885, False)[-1]
     assert entries(6, 5070, 885, False)[-1] == "gemm_unaligned"
+
+
+def test_tma_reads_weights_of_one_or_two_rows_only_where_that_is_clearly_faster():
+    assert entries(2, 50257, 767) == ["gemm_skinny_unaligned"]
+    assert entries(1, 52167, 1111, turned=False) == ["gemm_skinny_across"]
+    assert entries(2, 8211, 5395, turned=False)[-1] == "gemm_unaligned"
+    assert entries(1, 66621, 559, turned=False)[-1] == "gemm_unaligned"
 
 
 def test_short_sums_and_other_devices_multiply_copies_untuned():

@@ -170,10 +170,9 @@ def test_rows_that_begin_anywhere_are_written_in_strips_untuned(shape):
     "shape",
     [
         Gemm(197, 1031, 767, "float16"),
-        Gemm(12, 50257, 767, "float16"),
         Gemm(1023, 1023, 1023, "float16", epilogue=BIAS),
     ],
-    ids=["small", "few-rows", "followed"],
+    ids=["small", "followed"],
 )
 def test_other_odd_sizes_keep_copies_of_16_bytes_untuned(shape):
     assert gemm_padded.Padded(gemm_half).default_choice(shape, HOPPER)["wgmma"] == 1
