@@ -225,8 +225,8 @@ def reads_large_b(shape: Gemm) -> bool:
 
     On an H200 choices by estimate were 1.08 to 2.0 times as fast as on copies for six such
     products from 512x2049x2049 and 256x4097x1025 on, and on an H100, of 64 to 187 rows, 1.15 to 3
-    times as fast as on copies or by ``mma.sync`` for 20 of 20. Others lost: 333x4097x1023 and
-    197x3071x767; 16 and 32 rows of even length, and 16x1001x1003.
+    times as fast as on copies or by ``mma.sync`` for 20 of 20. Others lost: 333x4097x1023,
+    197x3071x767 and 16x1001x1003.
     """
     if _has_few_rows(shape):
         far = ITEM_BYTES * shape.n * shape.k >= l2_resident.LEAST
