@@ -68,7 +68,17 @@ def text_to_run(path):
 
 
 def programs():
-    return [p for p in PAGES if any(b.runs or b.commands for b in blocks(p.read_text("utf-8")))]
+    """Return the pages that are run; few of those that take long, but where all cases run."""
+    return [
+        pytest.param(path, marks=[pytest.mark.many_cases] * is_emulated(path))
+        for path in PAGES
+        if any(b.runs or b.commands for b in blocks(path.read_text("utf-8")))
+    ]
+
+
+def is_emulated(path):
+    """Return whether a page compiles kernels for the emulator, each of which takes seconds."""
+    return any(b.runs and "cuda -emulate" in b.text for b in blocks(text_to_run(path)))
 
 
 def commands():
@@ -96,9 +106,8 @@ def test_the_programs_and_commands_of_a_page_run_and_its_spaces_are_those_printe
 
 
 def test_the_readme_and_the_first_chapters_have_programs():
-    assert {"README.md", "docs/start.md", "docs/first_cuda_template.md"} <= set(
-        map(name, programs())
-    )
+    found = {name(path) for (path,), _, _ in programs()}
+    assert {"README.md", "docs/start.md", "docs/first_cuda_template.md"} <= found
 
 
 def test_each_fragment_is_run_or_says_why_not():
