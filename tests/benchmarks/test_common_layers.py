@@ -13,6 +13,7 @@ from benchmarks.tuning.layers import chosen, unseen_convolutions
 ONE_OF_EACH = dict(layers().values())
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_common_layers_are_tasks_that_run_untuned(name):
     task = autotune.create(name, args=ONE_OF_EACH[name], target="cuda -arch=sm_90")

@@ -93,6 +93,7 @@ VERIFIES = {
 }  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("how", VERIFIES)
 def test_verify_finds_the_templates_of_the_working_directory(project, how):
     done = run("-c", CONSOLE, "verify", *VERIFIES[how], cwd=project)
@@ -118,6 +119,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_file_that_cannot_be_imported_is_one_message(command, project, what):
     text, message = BROKEN[what]

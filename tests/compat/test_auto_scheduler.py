@@ -90,6 +90,7 @@ def test_a_result_has_tvms_order_of_arguments_and_costs_have_values(tmp_path):
     assert failed.error_msg == "no"
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     "module", ["autotune.auto_scheduler", "autotune.tvm.auto_scheduler", "tvm.auto_scheduler"]
 )

@@ -32,6 +32,7 @@ def network():
     return module, params, records
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("kind", [DPTuner, PBQPTuner])
 @pytest.mark.parametrize("as_log", [True, False])
 def test_the_best_records_of_layers_are_written_and_replayed(network, kind, as_log, tmp_path):

@@ -77,6 +77,7 @@ def test_branches_of_where_broadcast():
     np.testing.assert_array_equal(found, np.where(c != 0, a, b))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
 @pytest.mark.parametrize("mode", ["clip", "wrap", "fast"])
 def test_indices_beyond_the_ends_are_limited_or_wrapped(mode, dtype):

@@ -125,6 +125,7 @@ def test_names_that_clash_are_told_apart():
         check(function, 2 * x, [x])
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("target", [CPU, GPU])
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "bool", "float16", "float64"])
 def test_numbers_of_any_dtype_are_passed(target, dtype):

@@ -163,6 +163,7 @@ PRIMITIVES = [
 ]  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("how", PRIMITIVES)
 def test_loops_over_two_sizes_are_transformed(how):
     m, n = te.var("m"), te.var("n")

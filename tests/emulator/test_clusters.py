@@ -148,6 +148,7 @@ ARRIVE = 'asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");'
 WAIT = 'asm volatile("barrier.cluster.wait.aligned;" ::: "memory");'
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("order", [0, 1, 5])
 @pytest.mark.parametrize(
     ("before", "message"),

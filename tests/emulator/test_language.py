@@ -85,6 +85,7 @@ def test_integer_functions(expression, expected):
     np.testing.assert_array_equal(result, np.array(expected).astype(np.int32))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("value", [0.0, 1.0, -2.5, 65504.0, 65519.0, 6e-8, 3e-5, 1 / 3, np.inf])
 def test_half_rounds_as_numpy(value):
     values = np.full(4, value, F32)

@@ -109,6 +109,7 @@ def test_loads_widen_and_stores_narrow():
     np.testing.assert_array_equal(b[320:352], (lane ^ 5) * 3)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     "text",
     [

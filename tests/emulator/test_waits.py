@@ -128,6 +128,7 @@ def test_a_product_reads_what_is_fenced_before_it(part, instead, order):
     assert (arrays[1] == 32).all()
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("order", [0, 1])
 @pytest.mark.parametrize(
     ("part", "instead", "issued"),

@@ -56,6 +56,7 @@ def check_and_finish(task, option, log, tuner=None):
     assert sorted(inp.config.index for inp, _ in rows(log)) == list(range(SPACE))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("same_tuner", [False, True])
 @pytest.mark.parametrize("reproducible", [False, True])
 def test_trials_under_way_at_ctrl_c(task, option, log, reproducible, same_tuner):
@@ -109,6 +110,7 @@ def slow_reference(kind, n):
     )  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("reproducible", [False, True])
 @pytest.mark.parametrize(("kind", "n"), [("loops", 4000), ("function", 64)])
 def test_the_time_is_not_waited_beyond_for_a_reference(option, log, kind, n, reproducible):

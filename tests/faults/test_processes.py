@@ -277,6 +277,7 @@ SCRIPT = """
 """
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("sent", "ending"),
     [

@@ -98,6 +98,7 @@ def test_work_of_passes_grows_as_the_network(network: Callable[[int], Graph]):
     assert growth(lambda size: partial(OWN, network(size)), 100) < MOST
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("network", NETWORKS)
 def test_work_of_fusion_grows_as_the_network(network: Callable[[int], Graph]):
     def fused(graph: Graph) -> None:

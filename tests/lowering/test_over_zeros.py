@@ -10,6 +10,7 @@ from autotune.target import Target
 from tests.lowering.tensor_core_products import product
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("k", "within"), [(90, None), (90, 32), (80, 80)])
 def test_a_sum_that_ends_with_its_operands_runs_on(k, within):
     schedule, args = product(32, 64, k, rows=2, within=within)

@@ -76,6 +76,7 @@ def check(graph, target, choose, kinds):
         assert np.linalg.norm(got.numpy() - want) < 1e-5 * np.linalg.norm(want)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", EPILOGUES)
 def test_a_convolution_with_what_follows_is_one_kernel_of_a_template(name):
     graph = Graph.of(EPILOGUES[name](conv()[1]))

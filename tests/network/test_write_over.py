@@ -67,6 +67,7 @@ def test_rows_are_written_in_the_place_of_the_input(case, dtype, target):
     np.testing.assert_array_equal(twice.numpy(), want + want)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("case", CASES)
 def test_the_input_stays_where_nobody_gives_its_memory(case):
     along, axes, _ = CASES[case]

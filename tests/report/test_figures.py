@@ -55,6 +55,7 @@ def test_every_panel_is_drawn_by_default(tuned, tmp_path):
     assert "mathdefault" not in shown  # formulas are switched off, in labels of axes too
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("panel", sorted(PANELS))
 def test_each_panel_stands_alone(tuned, tmp_path, panel):
     out = tmp_path / "x.png"

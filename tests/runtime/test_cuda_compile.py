@@ -148,6 +148,7 @@ FORMS = [
 ]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_a_cubin_without_the_kernel_to_launch_is_refused(compiler, form, tmp_path):

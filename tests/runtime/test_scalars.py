@@ -208,6 +208,7 @@ def test_constants_are_filled_before_runs_are_timed(target):
     np.testing.assert_allclose(buffers.read()[0], np.tile(mask.ravel(), 2) * x * gain, rtol=1e-6)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("declaration", "message"),
     [

@@ -259,6 +259,7 @@ def test_a_constant_that_a_variant_does_not_read_is_kept(where):
 # ---- the format of cubins ----------------------------------------------------------------------
 
 
+@pytest.mark.many_cases
 @needs_nvcc
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_100"])
 def test_sizes_of_parameters_are_those_of_the_source(arch):

@@ -70,6 +70,7 @@ def test_each_spelling_of_nvcc_is_understood(spelled, project):
     assert first != second == third
 
 
+@pytest.mark.many_cases
 @pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
 @pytest.mark.parametrize("spelled", ["-include={0}", "-include {0}", "--pre-include={0}"])
 def test_a_header_that_is_read_first_counts(spelled, project):

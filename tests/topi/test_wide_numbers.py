@@ -7,6 +7,7 @@ import autotune
 from autotune import te, topi
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("combine", "expected"),
     [

@@ -68,6 +68,7 @@ def test_a_known_index_out_of_range_is_left_to_torch():
         made(torch.randn(3, 4))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("offsets", [[1, 2, 3], [0, 2, 7], [0, -1, 3]], ids=str)
 def test_offsets_of_bags_out_of_range_are_an_error(offsets):
     def bags(x, i, at):

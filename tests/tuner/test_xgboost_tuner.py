@@ -120,6 +120,7 @@ def test_source_kernels_have_knobs_only(caplog):
     assert "going on with knob features" in caplog.text
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("loss", ["reg", "rank", "rank-binary"])
 def test_it_beats_random_search_on_a_large_space(loss):
     task = create("tests.xgb.gemm", (1024,), "c")

@@ -67,6 +67,7 @@ def test_products_on_tensor_cores_compute_what_numpy_does(name, tmp_path):
         np.testing.assert_allclose(got[0].astype(np.float64), wanted, atol=tolerance)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     "case",
     [

@@ -49,6 +49,7 @@ ARITHMETIC = {
 ARITHMETIC = Family({k: (f, t(3, 4), t(3, 4, seed=5)) for k, f in ARITHMETIC.items()})
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", ARITHMETIC.cases)
 def test_arithmetic_is_what_torch_computes(name):
     ARITHMETIC.check(name)

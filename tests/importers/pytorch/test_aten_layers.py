@@ -107,6 +107,7 @@ NORMS = {
 NORMS = Family(NORMS)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", NORMS.cases)
 def test_norms_are_those_of_torch(name):
     NORMS.check(name)

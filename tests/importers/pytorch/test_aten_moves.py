@@ -62,6 +62,7 @@ MOVES |= {
 MOVES = Family({name: (function, t(2, 4, 6)) for name, function in MOVES.items()})
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", MOVES.cases)
 def test_moves_of_elements_are_those_of_torch(name):
     MOVES.check(name)

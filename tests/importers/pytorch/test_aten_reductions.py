@@ -91,6 +91,7 @@ ORDERS = Family({
 })  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", ORDERS.cases)
 def test_elements_in_order(name):
     ORDERS.check(name)

@@ -45,6 +45,7 @@ COMPLEX = Family(
 )
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", COMPLEX.cases)
 def test_complex_numbers_are_those_of_torch(name):
     COMPLEX.check(name, rtol=1e-6 if name == "of another width" else 1e-9)

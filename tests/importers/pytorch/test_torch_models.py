@@ -59,6 +59,7 @@ def images():
     return Images().eval()
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("form", ["module", "traced", "scripted", "exported"])
 def test_a_model_is_the_same_network_in_every_form(form):
     model, x = images(), image()

@@ -77,6 +77,7 @@ def test_what_numpy_computes_is_within_the_bounds(name, dtype, tmp_path):
     assert mismatch("y", numpy(), found) is None
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", ["matmul", "softmax", "conv", "mean"])
 def test_a_bound_is_narrower_than_a_missing_term(name, tmp_path):
     make, *shapes = GRAPHS[name]
@@ -107,6 +108,7 @@ def mistakes(right, bounds):
     yield "zeros", np.zeros_like(right)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", ["matmul", "softmax", "conv", "mean", "chain"])
 def test_planted_errors_are_found(name, tmp_path):
     make, *shapes = GRAPHS[name]
@@ -119,6 +121,7 @@ def test_planted_errors_are_found(name, tmp_path):
 MOVES = [topi.transpose, topi.nn.relu, lambda x: topi.max(x, 1), lambda x: topi.argmax(x, 1)]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("make", MOVES)
 def test_what_only_moves_or_compares_has_no_error(make, tmp_path):
     found, numpy = both(tmp_path, make, uniform(30, 40))
@@ -126,6 +129,7 @@ def test_what_only_moves_or_compares_has_no_error(make, tmp_path):
     assert np.array_equal(found.values, numpy())
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64"])
 def test_integers_wrap_as_theirs_do(dtype, tmp_path):
     def cubes(x):

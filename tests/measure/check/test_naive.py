@@ -71,6 +71,7 @@ def test_attention_in_parts_is_verified_too():
     assert result.extra["verified"]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_schedules_are_verified_against_the_plain_loops(dtype):
     task = task_of(dtype)
@@ -122,6 +123,7 @@ def of_rows(x, w):
     return y - sums
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
 def test_recurrences_have_a_reference_with_bounds_of_all_steps(dtype):
     task = at.create("measure_test.recurrence", (dtype,), target="c")

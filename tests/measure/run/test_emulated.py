@@ -132,6 +132,7 @@ def test_an_emulated_kernel_is_timed_by_one_run():
     assert (result.extra["number"], result.extra["samples"]) == (1, 1)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("kind", ENDLESS)
 def test_a_trial_of_a_kernel_that_never_ends_says_in_which_lines_threads_are(kind):
     body, expected = ENDLESS[kind]

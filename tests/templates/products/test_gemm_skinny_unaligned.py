@@ -62,6 +62,7 @@ def test_products_match_their_reference_in_the_emulator(name, stays, tmp_path, m
 
 
 # The last element of B is in a vector of its own, in one with others of its row, in a whole one.
+@pytest.mark.many_cases
 @BOTH
 @pytest.mark.parametrize(("n", "k"), [(67, 35), (75, 45), (72, 45)])
 def test_what_is_not_a_number_stays_in_its_column(family, n, k, tmp_path):

@@ -79,6 +79,7 @@ def test_products_are_right(name, tmp_path):
     )
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("operand", "turned"), [(0, False), (1, False), (0, True), (1, True)])
 def test_what_is_infinite_stays_in_its_row_or_column(operand, turned, tmp_path):
     made = PADDED.kernel(Gemm(24, 65, 75, "float16", 1, False, turned), CHOICE)

@@ -19,6 +19,7 @@ OLDER = Target("cuda -arch=sm_80")
 KNOBS = ("vec", "across", "along", "ahead", "split")
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("shape", "values"),
     [

@@ -50,6 +50,7 @@ LARGE = [
 ]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("name", "args", "rtol"), MAPS)
 def test_maps_of_rows_match_their_reference_in_the_emulator(name, args, rtol):
     check_emulated(f"{name}.cuda", args, rtol=rtol)
