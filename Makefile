@@ -92,7 +92,7 @@ docs-record: $(STAMP)  ## run the pages of the book, and write what was printed 
 package: $(STAMP)  ## build wheel and sdist, install each into an empty environment, tune from there
 	PYTHON=$(CURDIR)/$(BIN)/python .ci/try_packages
 
-lowest: $(STAMP)  ## a few cases of each quick test, with the lowest versions that setup.py promises
+lowest: $(STAMP)  ## a few cases of quick tests, with the lowest versions that setup.py promises
 	PYTHON=$(CURDIR)/$(BIN)/python .ci/try_lowest
 
 bench: $(STAMP)  ## the benchmarks that need no device, into benchmarks/results
