@@ -14,7 +14,7 @@ from autotune.lowering import LoweredFunction
 from autotune.runtime.compile.compile_kernel import CudaCompiler, compile_kernel
 from autotune.runtime.module import Module
 from autotune.target import Target
-from autotune.target.backends import of_threads, part
+from autotune.target.backends import of_language, of_threads, part
 from autotune.te import Schedule
 from autotune.te.reads_beyond import warn_of_reads_beyond
 from autotune.utils import environment
@@ -84,7 +84,7 @@ def build(
 
 def _postprocessed(kernel: Kernel, change: Callable[[str], object] | None) -> Kernel:
     """Return a kernel with the text that a function of the caller makes of its own."""
-    if change is None or kernel.language != "cuda":
+    if change is None or not of_language(kernel.language).on_gpu:
         return kernel
     Check(KernelError, "build").function("postprocess", change)
     source = change(kernel.source)
