@@ -90,13 +90,13 @@ def test_a_template_with_a_micro_kernel_is_tuned_and_replayed(tmp_path):
     np.testing.assert_allclose(found, a @ b.T, rtol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8"])
-def test_dp4a_is_that_of_numpy(dtype):
+def dp4a_product(dtype, m=8, n=8, k=32):
+    """Return the schedule of a product A * B^T of bytes, and the dtype of its sums."""
     total = "int32" if dtype == "int8" else "uint32"
-    A, B = (te.placeholder((8, 32), dtype, name) for name in "AB")
-    k = te.reduce_axis((0, 32), name="k")
+    A, B = te.placeholder((m, k), dtype, "A"), te.placeholder((n, k), dtype, "B")
+    r = te.reduce_axis((0, k), name="k")
     C = te.compute(
-        (8, 8), lambda i, j: te.sum(A[i, k].astype(total) * B[j, k].astype(total), axis=k)
+        (m, n), lambda i, j: te.sum(A[i, r].astype(total) * B[j, r].astype(total), axis=r)
     )
     s = te.create_schedule(C.op)
     CC = s.cache_write(C, "local")
@@ -108,9 +108,15 @@ def test_dp4a_is_that_of_numpy(dtype):
     ko, ki = s[CC].split(CC.op.reduce_axis[0], factor=4)
     s[AL].compute_at(s[CC], ko)
     s[CC].tensorize(ki, dp4a("local", "global", "local", (dtype, dtype)))
+    return s, [A, B, C], total
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_dp4a_is_that_of_numpy(dtype):
+    s, args, total = dp4a_product(dtype)
     a, b = (np.random.default_rng(i).integers(0, 99, (8, 32)).astype(dtype) for i in range(2))
     found = np.zeros((8, 8), total)
-    function = tvm.build(s, [A, B, C], "cuda -emulate")
+    function = tvm.build(s, args, "cuda -emulate")
     function(a, b, found)
     np.testing.assert_array_equal(found, a.astype(total) @ b.T.astype(total))
     assert "alignas(16) " in function.get_source()

@@ -23,22 +23,30 @@ def through_threads(statements, threads=64):
     return te.create_schedule(b.op), [a, b]
 
 
+def reversed_halves(ib, thread, part, x, y):
+    part[thread] = 0
+    with ib.if_scope(thread < 32):
+        part[63 - thread] = x[thread]
+    y[thread] = part[thread]
+
+
+def rotated(ib, thread, part, x, y):
+    with ib.for_range(0, 3, name="k") as k:
+        y[te.indexmod(thread + k, 64)] = x[thread] + k
+
+
+GIVEN = np.arange(1, 65, dtype="int32")
+# Statements in which threads overwrite what others wrote, and what they leave.
+OVERWRITING = (
+    (reversed_halves, np.concatenate([np.zeros(32), GIVEN[:32][::-1]])),
+    (rotated, np.roll(GIVEN, 2) + 2),
+)
+
+
 def test_what_other_threads_wrote_is_overwritten_after_a_barrier():
-    def reversed_halves(ib, thread, part, x, y):
-        part[thread] = 0
-        with ib.if_scope(thread < 32):
-            part[63 - thread] = x[thread]
-        y[thread] = part[thread]
-
-    def rotated(ib, thread, part, x, y):
-        with ib.for_range(0, 3, name="k") as k:
-            y[te.indexmod(thread + k, 64)] = x[thread] + k
-
-    given = np.arange(1, 65, dtype="int32")
-    wanted = np.concatenate([np.zeros(32), given[:32][::-1]]), np.roll(given, 2) + 2
-    for statements, right in zip((reversed_halves, rotated), wanted, strict=True):
+    for statements, right in OVERWRITING:
         found = np.zeros(64, "int32")
-        build(*through_threads(statements), "cuda -emulate")(given, found)
+        build(*through_threads(statements), "cuda -emulate")(GIVEN, found)
         np.testing.assert_array_equal(found, right)
 
 
