@@ -108,7 +108,6 @@ REFUSED = [
         "concurrent.futures",
     ),
     ("import autotune.tvm.meta_schedule as runtime", "AutoTuner"),
-    ("from autotune.tvm.contrib import clang", "tvm.build"),
     ("from autotune.tvm.contrib import cblas", "SourceKernel"),
     ("from autotune.tvm.contrib.nvcc import compile_cuda", "tvm.build"),
     ("from autotune.tvm.autotvm.database import RedisDatabase", "SqliteDatabase"),
