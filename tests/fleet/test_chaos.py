@@ -118,11 +118,12 @@ def campaign(scheduler, logs, events, seed, kind="quick", pause_s=0.05):
             thread.start()
             futures, results = [], {}
             while not over.is_set() or len(futures) < 50:
-                while sum(not one.done() for one in futures[-64:]) < 24:
-                    knob = next(knobs)
-                    inp = MeasureInput(task.target, task, task.config_space.get(knob))
-                    futures.append(session.start(inp, ended))
-                time.sleep(0.01)
+                if sum(not one.done() for one in futures[-64:]) >= 24:
+                    time.sleep(0.01)
+                    continue
+                knob = next(knobs)
+                inp = MeasureInput(task.target, task, task.config_space.get(knob))
+                futures.append(session.start(inp, ended))
             for knob, future in enumerate(futures):
                 results[knob] = future.result(timeout=60)
             thread.join()
