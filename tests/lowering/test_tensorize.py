@@ -157,6 +157,26 @@ def test_a_function_that_nothing_defines_is_refused():
         kernel_of((schedule, args), "llvm")
 
 
+def test_an_intrinsic_may_bring_the_function_that_it_calls():
+    def statement(ins, outs):
+        ib = ir_builder.create()
+        ib.scope_attr(None, "pragma_import_c", text)
+        ib.emit(extern_call("int32", "add_one", outs[0].access_ptr("w"), ins[0].access_ptr("r")))
+        return ib.get()
+
+    text = (
+        "int add_one(float *y, float *x) {"
+        " for (int i = 0; i < 16; i++) y[i] = x[i] + 1;"
+        " return 0; }"
+    )
+    intrin = te.decl_tensor_intrin(added_one().op, statement, "add_one")
+    schedule, args, _ = elementwise(intrin)
+    given = np.arange(64, dtype="float32")
+    found = np.zeros_like(given)
+    build(schedule, args, "llvm")(given, found)
+    np.testing.assert_array_equal(found, given + 1)
+
+
 def test_intrinsics_are_declared_of_computes_and_return_statements():
     a = te.placeholder((4,), name="a")
     b = te.compute((4,), lambda i: a[i] * 2, "b")
