@@ -1,7 +1,7 @@
 """Products of float32: which kernels run a shape.
 
 Six families multiply them, each where it is fastest: `matvec_cuda` few rows by a b stored as
-[n, k], `matvec_across` one by a b stored as [k, n], `gemm_small_k` sums of few products,
+[n, k], `matvec_across` by a b stored as [k, n], `gemm_small_k` sums of few products,
 `gemm_bf16x3` large products on tensor cores, `gemm_bf16x3_fused` those with long sums, few columns
 or many matrices, and `gemm_cuda` all others. Their estimates choose, as they choose among the
 tiles of each. They multiply products as TF32 too, where those of TF32 are slower (`gemm_tf32`).
@@ -27,10 +27,15 @@ KNOBS = {
     "tile_m": gemm_small_k, "lanes": matvec_cuda, "across": matvec_across,
 }  # fmt: skip
 ON_TENSOR_CORES = (gemm_bf16x3, gemm_bf16x3_fused)
-# Estimates count cycles of every family alike, but those of `matvec_across` also of runs whose
-# weights are not in the L2 cache. Where their errors are large the least of many choices is too
-# small.
-FACTORS = {gemm_cuda: 1.05, matvec_across: 0.85}
+# Where errors of an estimate are large the least of many choices is too small.
+FACTORS = {gemm_cuda: 1.05}
+# Cycles that families take more than estimated where weights are not in the L2 cache, in the
+# geometric mean of runs hot and cold.
+LONGER = {
+    gemm_cuda: 4000.0, gemm_bf16x3: 3000.0, gemm_bf16x3_fused: 3000.0, gemm_small_k: 3000.0,
+}  # fmt: skip
+# Rows above which `matvec_cuda` is slower on Hopper.
+MORE_ROWS = 8
 # The same of few rows and long sums by a b that is stored as [n, k] with k no multiple of 4, which
 # `gemm_cuda` copies in one or two floats: on an H100 it took 1.1 to 2.4 times the estimate for 5
 # products of 6 to 16 rows, `gemm_bf16x3_fused` 0.9 to 1.2 times.
@@ -60,27 +65,37 @@ def _fastest(shape: Gemm, target: Target, fma: bool) -> ModuleType:
     exact = taken(gemm_cuda, shape)
     if not fma and matvec_cuda.suits(exact):
         return _fastest_of_few_rows(shape, target)
-    if not fma and matvec_across.suits(exact, target):
-        return matvec_across
     families = [gemm_cuda]
     if gemm_small_k.refusal(exact) is None:
         families.append(gemm_small_k)
     if not fma and has_wgmma(target):
         families += ON_TENSOR_CORES
-    return min(families, key=lambda family: _cycles(family, shape, target))
+    if fma or not matvec_across.suits(exact, target):
+        return min(families, key=lambda family: _cycles(family, shape, target))
+    families.append(matvec_across)
+    return min(families, key=lambda family: _cycles_hot_and_cold(family, shape, target))
 
 
 def _fastest_of_few_rows(shape: Gemm, target: Target) -> ModuleType:
     """Return which family runs few rows by a b that is stored as [n, k].
 
-    On an H200 the choices for 24 drawn products of 5 to 12 rows took 1.04 times as long as the
-    faster of both in the geometric mean, and 0.91 of the time of `matvec_cuda` (cold 0.78).
+    Of 9 and 12 rows `gemm_bf16x3_fused` took an H200 0.94 to 0.97 of the time of `matvec_cuda` for
+    three products, hot and after 100 MB were written.
     """
     if shape.m <= matvec_cuda.SOME_ROWS or not has_wgmma(target):
         return matvec_cuda
-    split = _cycles(gemm_bf16x3_fused, shape, target)
-    loaded = matvec_cuda.cycles(taken(matvec_cuda, shape), target)
-    return matvec_cuda if loaded < split else gemm_bf16x3_fused
+    split = _cycles_hot_and_cold(gemm_bf16x3_fused, shape, target)
+    loaded = _cycles_hot_and_cold(matvec_cuda, shape, target)
+    return matvec_cuda if shape.m <= MORE_ROWS and loaded < split else gemm_bf16x3_fused
+
+
+def _cycles_hot_and_cold(family: ModuleType, shape: Gemm, target: Target) -> float:
+    """Return cycles as families for few rows count them, also of runs after others' weights.
+
+    On an H200 the others took 1.7 and 2.3 us longer than estimated in the geometric mean of both,
+    27 and 23 products of 1 to 60 rows.
+    """
+    return _cycles(family, shape, target) + LONGER.get(family, 0.0)
 
 
 def cycles(shape: Gemm, target: Target) -> float:

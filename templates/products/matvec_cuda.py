@@ -7,16 +7,17 @@ group of neighbouring threads adds up some of its rows, and shares partial sums 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from autotune import SourceKernel, Target, call
 from autotune.errors import TemplateError
 
-from .. import common
+from .. import choices, common
 from ..epilogue import Epilogue
 from ..rows.rows_shape import DTYPES
 from . import gemm_small_k, l2_resident, matvec_unaligned
+from .gemm_cuda import REGISTERS
 from .gemm_shape import HALVES, Gemm, first_names, result_name
 from .matvec_unaligned import UnalignedTiling
 
@@ -24,21 +25,25 @@ from .matvec_unaligned import UnalignedTiling
 MOST_ROWS = 16
 # Rows of products of matrices that run so untuned, and above which others may be faster.
 FEW_ROWS, SOME_ROWS = 12, 4
-# Bytes that a multiprocessor loads from its L1 cache in a cycle, of a too: on an H200 56 to 73 for
-# eight products of 5 to 16 rows; and cycles of a kernel beside them.
-L1_BYTES, STARTING = 64, 2500
-# Elements of a that stay in the L1 cache, and cycles that each other one takes more, as weights
-# drive it out, in the geometric mean of runs hot and cold: with 100 MB written before 8x4096x11008
-# took an H200 100 us, hot 65, 12x4096x4096 56 and 33, but 12x50257x768 62 and 55.
-STAYING, READ_AGAIN = 8192, 0.3
+# Bytes of weights from which on little of them is in the L2 cache when they are read again; bytes
+# that are read in a cycle beyond and within it, and loaded by a multiprocessor, those of a too.
+FAR, FAR_BYTES, NEAR_BYTES, LOADED_BYTES = 50 * 10**6, 3000, 2800, 121
+# Cycles of a round of loads that wait for those before, of a product, and of a kernel beside them,
+# and the exponent of their sum; cycles of each load of a round, of so many rounds.
+FAR_ROUND, NEAR_ROUND, PRODUCT, STARTING, OVERLAPPING = 389.0, 578.0, 0.012, 3750, 2.16
+LOAD, ROUNDS = 100, 12
+# Elements of a that stay in the L1 cache beside weights that the L2 cache does not hold, and how
+# much longer others are loaded: of 8x4096x11008 eight rows of weights at a time took an H200 45.9
+# us, and 54.5 after 100 MB were written, four 55.3 and 69.7.
+STAYING, AGAIN = 40_000, 2.3
+# Vectors of a lane of an untuned choice, unless a row has the most lanes.
+LONGEST = 24
 # Rows that run so of weights which vectors of four do not divide, and elements of these from which
 # on: tiled products load them in short runs. Of 16-bit floats that pairs divide fewer.
 ODD_ROWS, LEAST_ODD, EVEN_ROWS = 4, 2**20, 2
 # Terms from which on that is so of two rows of 16-bit floats: 2x3852x498 took an H200 3.5 us so
 # and 3.0 by `gemm_skinny_unaligned`, 2x41439x358 10.0 and 7.7, but 2x1874x2478 4.0 and 6.2.
 LONG_EVEN = 1024
-# Bytes of weights from which on they are not in the L2 cache from one run to the next.
-STREAMED = 52 * 10**6
 # What a choice has of a log that is older than a knob.
 ADDED = l2_resident.ADDED
 
@@ -89,12 +94,22 @@ class MatvecTiling:
         self.blocks = common.pick(self.unaligned, other.blocks, blocks)
         steps = common.ceil_div(shape.k, c["lanes"] * c["vec"])
         self.steps = common.pick(self.unaligned, other.steps, steps)
-        read = (c["rows"] + 1) * c["vec"] * c["ahead"]
-        registers = c["rows"] * shape.m + read + 2 * c["rows"] + 30
+        read = c["rows"] * (c["vec"] * c["ahead"] + 2) + c["vec"]
+        registers = common.smaller(c["rows"] * shape.m + read + 34, 255)
         self.registers = common.pick(self.unaligned, other.registers, registers)
-        # Rounds of loads that wait for each other, and loads of a thread in each.
-        self.rounds = common.pick(self.unaligned, c["ahead"], steps / c["ahead"])
-        self.together = common.pick(self.unaligned, other.steps, c["ahead"])
+        # Rounds of loads that wait for each other, and vectors of a lane in all.
+        rounds = common.ceil_div(steps, c["ahead"])
+        self.rounds = common.pick(self.unaligned, c["ahead"], rounds)
+        self.vectors = common.pick(self.unaligned, c["ahead"] * other.steps, steps)
+        # Loads of a lane in a round.
+        self.loads = c["rows"] * common.pick(self.unaligned, other.steps, c["ahead"])
+
+    @property
+    def resident(self) -> int:
+        """How many blocks fit a multiprocessor by their registers and threads."""
+        by_registers = REGISTERS // (self.registers * self.threads)
+        least = common.smaller(by_registers, 2048 // self.threads)
+        return common.larger(1, common.smaller(least, 32))
 
 
 def weight_bytes(shape: Gemm) -> int:
@@ -118,14 +133,19 @@ def _sizes(shape: Gemm) -> dict[str, list[int]]:
         "lanes": [4, 8, 16, 32, 64, 128, 256],
         "rows": common.up_to(shape.n, (1, 2, 4, 8)),
         "groups": [1, 2, 4, 8, 16, 32],
-        "ahead": [1, 2, 4],
+        "ahead": [1, 2, 3, 4],
     }
 
 
 def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run or is sure to be slow, or None."""
+    return common.first_broken(_rules(choice, shape, target))
+
+
+def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple[bool, str]]:
+    """Return the rules of `violation`; choices may be arrays of them."""
     tiling, c = MatvecTiling(shape, choice), choice
-    rules = [
+    return [
         *common.limit_rules(tiling, target.limits),
         (tiling.threads % 32 > 0, "no whole warps"),
         ((c["lanes"] > 4) & (c["lanes"] * c["vec"] >= 2 * shape.k), "lanes beyond the row"),
@@ -139,39 +159,43 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
         ),
         *matvec_unaligned.rules(shape, choice, tiling.unaligned),
     ]
-    return common.first_broken(rules)
+
+
+def _usual(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple[bool, str]]:
+    """Return the rules of choices that are like those the estimate was fitted to."""
+    tiling, c = MatvecTiling(shape, choice), choice
+    return [
+        *_rules(choice, shape, target),
+        ((tiling.threads < 64) | (tiling.threads > 512), "too few or too many threads"),
+        (c["rows"] * shape.m > 64, "too many sums"),
+        (c["rows"] * c["ahead"] * c["vec"] > 48, "too many loads ahead"),
+        ((c["lanes"] < 256) & (tiling.steps > LONGEST), "too many steps"),
+    ]
 
 
 def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
-    """Return a rough number of cycles: loads, their latency, and the reduction."""
-    tiling, c = MatvecTiling(shape, choice), choice
-    occupied = common.occupancy(
-        target, tiling.blocks, tiling.threads, tiling.registers, tiling.shared_bytes
-    )
-    size = DTYPES[shape.dtype]
-    # Bytes in flight, against those that hide a latency of 800 cycles at 32 a cycle.
-    ahead = c["rows"] * c["vec"] * tiling.together * size * tiling.threads * occupied.together
-    fetched = tiling.rounds * tiling.together * c["vec"] * c["rows"] * size * tiling.threads
-    reading = fetched * occupied.together / 32
-    waiting = tiling.rounds * max(0.0, 800 - ahead / 32)
-    computed = (
-        tiling.rounds * tiling.together * c["rows"] * shape.m * c["vec"] * tiling.threads / 128
-    )
-    adding = 30 * c["rows"] * shape.m
-    return occupied.waves * (max(reading, computed * occupied.together) + waiting + adding + 500)
+    """Return a rough number of cycles: of memory, loads, their latency, and products.
 
-
-def cycles(shape: Gemm, target: Target) -> float:
-    """Return the estimated cycles of the untuned choice, comparable to those of other families.
-
-    For each vector of weights a thread loads one of each row of a, from the L1 cache, which is
-    what bounds more than a few rows; rows of weights that it multiplies share them.
+    The constants were fitted to the geometric mean of times hot and after 100 MB were written, of
+    406 choices of 24 products of 1 to 12 rows of float32 on an H200, with an error of 14%; those
+    of the least estimate took 1.07 times as long as the fastest. Choices may be arrays.
     """
-    choice = default_choice(shape, target)
-    vectors = weight_bytes(shape) * (1 + shape.m / choice["rows"])
-    loading = vectors / (L1_BYTES * common.multiprocessors(target))
-    reading_again = READ_AGAIN * max(0, shape.m * shape.k - STAYING)
-    return max(float(estimate(shape, choice, target)), loading + STARTING) + reading_again
+    tiling, c = MatvecTiling(shape, choice), choice
+    count, size = common.multiprocessors(target), DTYPES[shape.dtype]
+    waves = common.ceil_div(tiling.blocks, count * tiling.resident)
+    together = common.smaller(tiling.resident, common.ceil_div(tiling.blocks, count))
+    far = weight_bytes(shape) > FAR
+    here = waves * together * tiling.threads * tiling.vectors * c["vec"] * c["rows"]
+    reading = weight_bytes(shape) / (FAR_BYTES if far else NEAR_BYTES)
+    # For so many rows of weights a vector of each row of a, which weights may drive out.
+    again = AGAIN if far and shape.m * shape.k > STAYING else 1
+    loading = here * size * (1 + again * shape.m / c["rows"]) / LOADED_BYTES
+    waiting = waves * tiling.rounds * (FAR_ROUND if far else NEAR_ROUND)
+    multiplying = here * shape.m * PRODUCT
+    works = (reading, loading, waiting, multiplying)
+    cycles: float = sum(work**OVERLAPPING for work in works) ** (1 / OVERLAPPING)
+    issuing = waves * common.smaller(tiling.rounds, ROUNDS) * tiling.loads * LOAD
+    return cycles + issuing + STARTING
 
 
 def _for_streaming(shape: Gemm) -> dict[str, int]:
@@ -195,18 +219,29 @@ def _for_streaming(shape: Gemm) -> dict[str, int]:
 
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
-    """Return a good guess for a shape that was never tuned: by rule, or the best of a sample."""
+    """Return a good guess for a shape that was never tuned: by rule, or the best by estimate."""
     unaligned = matvec_unaligned.gains(shape)
     choice = matvec_unaligned.untuned(shape) if unaligned else _for_streaming(shape)
-    streamed = unaligned or weight_bytes(shape) >= STREAMED
-    if not streamed or violation(shape, choice, target) is not None:
-        choice = common.best_drawn(
-            _sizes(shape),
-            2000,
-            partial(violation, shape, target=target),
-            partial(estimate, shape, target=target),
-        )
+    few = shape.m <= SOME_ROWS and weight_bytes(shape) >= l2_resident.LEAST
+    if not (unaligned or few) or violation(shape, choice, target) is not None:
+        choice = _best(shape, target, _usual)
+    if violation(shape, choice, target) is not None:
+        choice = _best(shape, target, _rules)
     return choice | {l2_resident.KNOB: _resident(shape, choice, target)}
+
+
+def _best(
+    shape: Gemm,
+    target: Target,
+    rules: Callable[[Mapping[str, int], Gemm, Target], list[tuple[bool, str]]],
+) -> dict[str, int]:
+    """Return the choice by whole vectors that keeps the rules and has the least estimate."""
+    sizes = _sizes(shape)
+    return choices.best_of_all(
+        {**sizes, "vec": sizes["vec"][-1:]},
+        partial(rules, shape=shape, target=target),
+        partial(estimate, shape, target=target),
+    )
 
 
 def _resident(shape: Gemm, choice: Mapping[str, int], target: Target) -> int:

@@ -4,7 +4,8 @@
 // a warp, slices of other warps, and the blocks of a cluster add up their sums.
 constexpr int COLUMNS = ACROSS * VEC, TURN = ALONG * AHEAD, TURNS = (RANGE + TURN - 1) / TURN;
 constexpr int PITCH = TURNS * TURN + 4;  // rows of A start in different banks
-constexpr int PARTS = THREADS / (ACROSS < 32 ? 32 : ACROSS), A_FLOATS = M * PITCH;
+constexpr int PARTS = THREADS / (ACROSS < 32 ? 32 : ACROSS);
+constexpr int A_STAGED = M * TURNS * TURN, A_AHEAD = A_STAGED < 8 * THREADS ? (A_STAGED + THREADS - 1) / THREADS : 8;
 
 extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) matvec_across(
     const float* __restrict__ a, const float* __restrict__ b, EPILOGUE_PARAMETERS float* __restrict__ c) {
@@ -33,11 +34,21 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) matvec_acros
   };
   load(right[0], 0);
 
+  // Several loads of A are in flight, too.
 #pragma unroll 1
-  for (int i = tid; i < M * TURNS * TURN; i += THREADS) {
-    const int m = TRANSPOSE_A ? i % M : i / (TURNS * TURN), along = TRANSPOSE_A ? i / M : i % (TURNS * TURN);
-    const int k = k_begin + along;
-    left[m * PITCH + along] = k < k_end ? a[TRANSPOSE_A ? k * M + m : m * K + k] : 0.0f;
+  for (int first = tid; first < A_STAGED; first += THREADS * A_AHEAD) {
+    float read[A_AHEAD];
+#pragma unroll
+    for (int j = 0; j < A_AHEAD; ++j) {
+      const int i = first + j * THREADS, m = TRANSPOSE_A ? i % M : i / (TURNS * TURN);
+      const int k = k_begin + (TRANSPOSE_A ? i / M : i % (TURNS * TURN));
+      read[j] = i < A_STAGED && k < k_end ? a[TRANSPOSE_A ? k * M + m : m * K + k] : 0.0f;
+    }
+#pragma unroll
+    for (int j = 0; j < A_AHEAD; ++j) {
+      const int i = first + j * THREADS, m = TRANSPOSE_A ? i % M : i / (TURNS * TURN);
+      if (i < A_STAGED) left[m * PITCH + (TRANSPOSE_A ? i / M : i % (TURNS * TURN))] = read[j];
+    }
   }
   __syncthreads();
 
@@ -75,7 +86,8 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) matvec_acros
     for (int m = 0; m < M; ++m)
 #pragma unroll
       for (int v = 0; v < VEC; ++v) sum[m][v] += __shfl_xor_sync(0xffffffffu, sum[m][v], apart);
-  float* const parts = left + A_FLOATS;
+  __syncthreads();  // sums take the place of A
+  float* const parts = left;
   if (ACROSS >= 32 || tid % 32 < ACROSS) {
     const int part = ACROSS < 32 ? tid / 32 : slice;
 #pragma unroll

@@ -1,7 +1,11 @@
 """Products of few rows: dense layers of one image, steps of decoders."""
 
+from dataclasses import replace
+
 import autotune.templates  # noqa: F401 - registers the tasks
+import numpy as np
 import pytest
+from autotune.templates.epilogue import Epilogue
 from autotune.templates.products import matvec_cuda
 from autotune.templates.products.gemm_shape import Gemm
 
@@ -9,9 +13,10 @@ from autotune.errors import TemplateError
 from autotune.kernel import launch_violation
 from autotune.target import Target
 from autotune.task import create
-from tests.templates.emulated import check_emulated
+from tests.templates.emulated import arrays_of, check_emulated, in_the_emulator
 
 HOPPER = Target("cuda -arch=sm_90")
+KNOBS = ("vec", "lanes", "rows", "groups", "ahead")
 
 
 def lanes(count):
@@ -37,6 +42,29 @@ def test_products_of_few_rows_match_their_reference_in_the_emulator(args, fits):
     check_emulated("matvec.cuda", args, rtol=2e-2 if half else 1e-4, fits=fits, count=1)
 
 
+@pytest.mark.many_cases
+@pytest.mark.parametrize(
+    ("shape", "values"),
+    [
+        pytest.param(Gemm(3, 37, 376), (4, 32, 4, 2, 3), id="all loads ahead, the last in part"),
+        pytest.param(Gemm(7, 21, 90), (2, 4, 4, 16, 2), id="more sums than lanes, an odd number"),
+        pytest.param(Gemm(5, 19, 256), (4, 32, 1, 2, 2), id="fewer sums than lanes"),
+        pytest.param(Gemm(16, 9, 260), (4, 32, 4, 1, 1), id="sixteen rows"),
+        pytest.param(Gemm(3, 11, 1000), (4, 64, 2, 1, 4), id="several warps"),
+        pytest.param(
+            Gemm(2, 10, 50, epilogue=Epilogue(True, True, False, "relu", 0.5)),
+            (2, 8, 4, 4, 4),
+            id="epilogue",
+        ),
+    ],
+)
+def test_lanes_share_the_sums_that_they_add_up_in_the_emulator(shape, values, tmp_path):
+    turned = replace(shape, transpose_b=True)
+    source = matvec_cuda.kernel(turned, dict(zip(KNOBS, values, strict=True)))
+    got, wanted = in_the_emulator(source, tmp_path, arrays_of(source), checked=True)
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
+
+
 @pytest.mark.parametrize("args", [(1000, 512), (4096, 25088), (1, 1), (50257, 768, 4, "float16")])
 def test_the_default_reads_whole_vectors_and_fits_the_device(args):
     task = create("matvec.cuda", args, HOPPER)
@@ -52,14 +80,14 @@ def test_few_rows_by_weights_along_the_sum_run_so_as_products_of_matrices_untune
         return task.instantiate(task.default()).calls[0].entry
 
     assert [first(m) for m in (1, 4, 5)] == ["matvec"] * 3
-    assert "matvec" not in (first(12), first(13), first(12, 2047), first(4, turned=False))
+    assert "matvec" not in (first(9), first(16), first(8, 2047), first(4, turned=False))
 
 
-def test_a_warp_has_a_row_of_large_weights_for_more_than_a_few_rows_untuned():
-    picked = [
-        matvec_cuda.default_choice(Gemm(m, 20000, 1024, transpose_b=True), HOPPER) for m in (4, 5)
-    ]
-    assert [(each["lanes"], each["ahead"]) for each in picked] == [(64, 2), (32, 1)]
+def test_more_rows_of_large_weights_share_loads_of_a_long_a_untuned():
+    def rows(m, k):
+        return matvec_cuda.default_choice(Gemm(m, 4096, k, transpose_b=True), HOPPER)["rows"]
+
+    assert (rows(2, 11008), rows(4, 11008), rows(8, 11008)) == (1, 2, 8)
 
 
 def test_what_is_no_product_of_few_rows_is_an_error_that_says_so():

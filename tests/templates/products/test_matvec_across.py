@@ -33,6 +33,10 @@ KNOBS = ("vec", "across", "along", "ahead", "split")
         pytest.param(Gemm(2, 144, 300), (4, 32, 4, 8, 1), id="whole warps along the columns"),
         pytest.param(Gemm(1, 300, 45), (1, 128, 2, 4, 1), id="several warps along the columns"),
         pytest.param(Gemm(4, 12, 3), (4, 16, 4, 4, 1), id="a sum shorter than a turn"),
+        pytest.param(Gemm(8, 100, 130), (4, 16, 8, 4, 1), id="eight rows"),
+        pytest.param(
+            Gemm(7, 50, 301, transpose_a=True), (2, 32, 4, 8, 1), id="seven rows, a as [k, m]"
+        ),
     ],
 )
 def test_products_of_few_rows_match_their_reference_in_the_emulator(shape, values, tmp_path):
@@ -52,7 +56,7 @@ def test_numbers_beyond_a_range_of_the_sum_are_not_read_as_products(tmp_path):
 
 
 @pytest.mark.parametrize("target", [HOPPER, OLDER], ids=["sm_90", "sm_80"])
-@pytest.mark.parametrize("sizes", [(1, 6042, 2003), (4, 1, 1), (4, 8996, 824), (4, 7, 8192)])
+@pytest.mark.parametrize("sizes", [(1, 6042, 2003), (4, 1, 1), (8, 8996, 824), (4, 7, 8192)])
 def test_the_untuned_choice_fits_the_device(sizes, target):
     shape = Gemm(*sizes)
     choice = matvec_across.default_choice(shape, target)
