@@ -35,13 +35,12 @@ KNOBS = {
 # faster than copies for more rows of a than a fragment of ``mma.sync`` has.
 LEAST_COLUMNS, LEAST_OF_MANY, ITEM_BYTES = 64, 2**23, 2
 # By how much longer than estimated families take hot and after 100 MB were written, in the
-# geometric mean: of no row, and of each; and the first by weights that the L2 cache holds. They
-# fit 48 products of up to 16 rows on an H200 within a third.
-LONGER = {gemm_skinny_across: (1.4, 0.05), gemm_skinny_unaligned: (0.95, 0.028)}
-NEAR_ACROSS = 1.25
-# By how much longer than estimated `gemm_unaligned` takes beside these, in the geometric mean of
-# 21 products of 1 to 11 rows that ran by both.
-LONGER_BY_TMA = 1.12
+# geometric mean: of no row, and of each; by weights that the L2 cache holds, and by others. They
+# fit 65 products of up to 16 rows on an H200 within a third.
+NEAR = {gemm_skinny_across: (1.25, 0.14), gemm_skinny_unaligned: (1.05, 0.01)}
+FAR = {gemm_skinny_across: (1.3, 0.03), gemm_skinny_unaligned: (0.87, 0.028)}
+# The same of `gemm_unaligned`, for any rows: of 38 products.
+NEAR_BY_TMA, FAR_BY_TMA = 1.08, 1.0
 # Rows of a up to which it reads even rows of a b stored as [k, n].
 MOST_ACROSS = 4
 # The same of families that copy b, or read its even rows four bytes at a time.
@@ -71,7 +70,8 @@ def _fastest(shape: Gemm, target: Target) -> ModuleType | None:
     choice = family.default_choice(shape, target)
     if family.violation(shape, choice, target) is not None:
         return None
-    by_tma = LONGER_BY_TMA * gemm_unaligned.cycles_of_few_rows(shape, target)
+    by_tma = NEAR_BY_TMA if _is_near(shape) else FAR_BY_TMA
+    by_tma *= gemm_unaligned.cycles_of_few_rows(shape, target)
     slower = by_tma < _cycles(family, shape, choice, target)
     return None if slower and _runs_by_tma(shape, target) else family
 
@@ -93,10 +93,13 @@ def _cycles(family: ModuleType, shape: Gemm, choice: dict[str, int], target: Tar
     across = family is gemm_skinny_across
     if across and shape.m > gemm_skinny_across.VECTOR:
         return math.inf
-    base, of_row = LONGER[family]
-    near = across and ITEM_BYTES * shape.n * shape.k < l2_resident.LEAST
-    longer = (base + of_row * shape.m) * (NEAR_ACROSS if near else 1.0)
-    return longer * float(family.estimate(shape, choice, target))
+    base, of_row = (NEAR if _is_near(shape) else FAR)[family]
+    return (base + of_row * shape.m) * float(family.estimate(shape, choice, target))
+
+
+def _is_near(shape: Gemm) -> bool:
+    """Return whether the L2 cache holds b from one run to the next."""
+    return ITEM_BYTES * shape.n * shape.k < l2_resident.LEAST
 
 
 def _suits(shape: Gemm) -> bool:

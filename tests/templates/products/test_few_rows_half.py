@@ -50,6 +50,12 @@ def test_tma_reads_weights_of_one_or_two_rows_only_where_that_is_clearly_faster(
     assert entries(1, 66621, 559, turned=False)[-1] == "gemm_unaligned"
 
 
+def test_small_weights_of_up_to_five_rows_are_read_in_place_untuned():
+    assert entries(4, 581, 2354, turned=False) == ["gemm_skinny_across"]
+    assert entries(1, 901, 3001, turned=False) == ["gemm_skinny_across"]
+    assert entries(6, 9001, 2001, turned=False)[-1] == "gemm_unaligned"
+
+
 def test_short_sums_and_other_devices_multiply_copies_untuned():
     for turned in (True, False):
         assert entries(4, 3001, 2999, turned, arch="sm_80")[0] == "pad"
