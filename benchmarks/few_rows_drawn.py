@@ -46,7 +46,7 @@ ROWS, LEAST_BYTES, MOST_BYTES = (1, 32), 2 * 10**6, 200 * 10**6
 TERMS = (256, 16384)
 # Of drawn products: every other one is of float32, and as many of 16-bit floats.
 DTYPES = ("float32", "float16", "float32", "bfloat16")
-LAYOUTS = ("nt", "nn", "nt", "nn", "tn")
+LAYOUTS, ALL_LAYOUTS = ("nt", "nn", "nt", "nn", "tn"), ("nn", "nt", "tn", "tt")
 TOLERANCES = {"float32": 1e-5, "float16": 4e-3, "bfloat16": 2e-2}
 CHOOSING, ROUNDS = 5, 9
 OTHER, PADDED = f"{LIBRARY}, other layout", f"{LIBRARY}, padded"
@@ -113,6 +113,8 @@ def families(shape: Any, target: Any) -> Iterator[tuple[str, Any, dict[str, int]
             if by_class.refusal(shape) is None:
                 name = by_class.__name__.rpartition(".")[2]
                 yield name, by_class, by_class.default_choice(shape, target)
+    elif shape.transpose_a and shape.a_run % 8 == 0:
+        yield "without TMA", gemm_half, gemm_half.choice_without_tma(shape, target)
     if gemm_skinny.refusal(shape) is None:
         yield "gemm_skinny", gemm_skinny, gemm_skinny.default_choice(shape, target)
     if gemm_tma.refusal(shape) is None:
@@ -212,7 +214,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="file for the results, a line of JSON each")
     parser.add_argument("--seconds", type=float, default=1e9, help="after which none is begun")
     parser.add_argument("--rows", type=int, nargs=2, default=ROWS, help="the least and the most")
-    parser.add_argument("--layouts", nargs="+", choices=sorted({*LAYOUTS}), default=LAYOUTS)
+    parser.add_argument("--layouts", nargs="+", choices=ALL_LAYOUTS, default=LAYOUTS)
     parser.add_argument("--dtypes", nargs="+", choices=list(TOLERANCES), default=DTYPES)
     parser.add_argument("--unaligned", action="store_true", help="rows of any length only")
     options = parser.parse_args(argv)

@@ -68,7 +68,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) gemm_skinny_
   for (int first = 0; first < M * STAGED; first += THREADS) {
     const int i = first + tid;
     if (M * STAGED % THREADS != 0 && i >= M * STAGED) break;
-    const int m = i / STAGED, along = i % STAGED, k = begin + along - before;
+    const int m = TRANSPOSE_A ? i % M : i / STAGED, along = TRANSPOSE_A ? i / M : i % STAGED, k = begin + along - before;
     const bool inside = k >= 0 && begin + along < end;
     left[m * PITCH + along] = inside ? a[TRANSPOSE_A ? static_cast<size_t>(k) * M + m : static_cast<size_t>(m) * K + k] : 0;
   }

@@ -75,10 +75,11 @@ def test_of_tiles_side_by_side_the_narrowest_are_offered():
     "shape",
     [
         Gemm(8, 5888, 920, "float16", 1, True, True, "", GELU),
-        Gemm(24, 4096, 4096, "float16", 1, True),
+        Gemm(24, 24528, 1432, "float16", 1, True),
+        Gemm(8, 4056, 8904, "float16", 1, True),
         Gemm(2048, 2048, 64, "float16", 1, False, True, "", Epilogue(residual=True)),
     ],
-    ids=["few-rows-across", "few-rows-across-large", "residual-short"],
+    ids=["few-rows-across", "few-rows-across-wide", "few-rows-across-long", "residual-short"],
 )
 def test_others_keep_copies_of_16_bytes_untuned_and_have_boxes_in_their_space(shape):
     assert gemm_half.default_choice(shape, HOPPER)["wgmma"] == 1
@@ -103,6 +104,16 @@ def test_few_rows_as_k_by_m_have_tall_tiles_of_b_and_several_ranges_untuned(size
     assert tiling.form.swapped
     assert tiling.form.cluster_reduce
     assert (tiling.tile_m, choice["split"]) == (192, 4)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "turned"),
+    [((32, 4096, 4096), True), ((24, 5376, 904), False), ((16, 736, 5504), True)],
+)
+def test_sixteen_rows_as_k_by_m_split_k_in_clusters_of_swapped_operands_untuned(sizes, turned):
+    shape = Gemm(*sizes, "float16", 1, True, turned)
+    form = gemm_tma.TmaTiling(shape, gemm_half.default_choice(shape, HOPPER)).form
+    assert (form.swapped, form.cluster_reduce) == (1, 1)
 
 
 @pytest.mark.parametrize("sizes", [(8, 736, 6552), (16, 1424, 7736)])
