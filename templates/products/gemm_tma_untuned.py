@@ -106,23 +106,29 @@ def gains_across(shape: Product) -> bool:
     """
     aligned = shape.b_run % PANEL == 0
     near = shape.batch == 1 and 2 * shape.n * shape.k <= NEAR_BYTES
-    limited = shape.m <= FEWER_ROWS and shape.n > MANY_COLUMNS
-    longest = LONG_OF_FEW if limited else shape.k
-    long = LEAST_ACROSS <= shape.k <= longest
+    long = LEAST_ACROSS <= shape.k <= _longest(shape)
     return not aligned and near and long and shape.m >= LEAST_ROWS and in_registers(shape)
 
 
 def gains_by_ranges(shape: Product, choice: Mapping[str, int]) -> bool:
     """Return whether 16 to 32 rows of an a stored as [k, m] gain by swapped operands and split-K.
 
-    In clusters, hot and after 100 MB were written: of seven products that ran by `gemm_wgmma` an
-    H200 took 0.80 to 0.98 of the time so, 32x4096x4096 tt 9.0 us and 14.4 instead of 9.5 and 17.2,
-    24x5376x904 5.5 and 8.5 instead of 6.9 and 8.9; but without split-K 24x24528x1432 24.0 instead
-    of 21.9, of 8 rows 8x4056x8904 39.2 instead of 23.5, and 56x2048x2048 tt 6.8 instead of 6.4.
+    In clusters, hot and after 100 MB were written: 32x4096x4096 tt took an H200 9.0 us and 14.4
+    so, by `gemm_wgmma` 9.5 and 17.2, 24x5376x904 5.5 and 8.5 instead of 6.9 and 8.9, 32x3488x9144
+    19.5 and 25.4 instead of 20.0 and 26.6; but without split-K 24x24528x1432 24.0 instead of 21.9,
+    of 8 rows 8x4056x8904 39.2 instead of 23.5, and 56x2048x2048 tt 6.8 instead of 6.4.
     """
-    ranges = Form.of(choice[KNOB]).cluster_reduce > 0 and Form.of(choice[KNOB]).swapped > 0
+    form = Form.of(choice[KNOB])
+    ranges = form.cluster_reduce > 0 and form.swapped > 0
     rows = LEAST_ROWS <= shape.m <= MOST_BY_RANGES
-    return rows and ranges and shape.batch == 1 and shape.k >= LEAST_ACROSS
+    long = LEAST_ACROSS <= shape.k <= _longest(shape)
+    return rows and ranges and shape.batch == 1 and long
+
+
+def _longest(shape: Product) -> int:
+    """Return the longest sum of few rows of an a stored as [k, m] that gains by TMA."""
+    limited = shape.m <= FEWER_ROWS and shape.n > MANY_COLUMNS
+    return LONG_OF_FEW if limited else shape.k
 
 
 def _wins_for_windows(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
