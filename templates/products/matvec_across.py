@@ -159,7 +159,8 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     slices = 3.8 * tiling.columns * (tiling.parts + 1) / tiling.threads
     summing = waves * together * shape.m * (lanes + slices)
     joining = waves * 1094 * (c["split"] > 1)
-    return cycles + 4870 + joining + staging + summing
+    total: float = cycles + 4870 + joining + staging + summing
+    return total
 
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:

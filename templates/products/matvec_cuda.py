@@ -233,7 +233,7 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
 def _best(
     shape: Gemm,
     target: Target,
-    rules: Callable[[Mapping[str, int], Gemm, Target], list[tuple[bool, str]]],
+    rules: Callable[..., list[tuple[bool, str]]],
 ) -> dict[str, int]:
     """Return the choice by whole vectors that keeps the rules and has the least estimate."""
     sizes = _sizes(shape)
