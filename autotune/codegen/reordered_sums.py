@@ -37,6 +37,7 @@ from autotune.ir import (
     Store,
     Sub,
     Var,
+    While,
     walk,
 )
 
@@ -159,6 +160,8 @@ def _has_a_long_loop(stmt: Stmt) -> bool:
             extent = stmt.extent
             long = not isinstance(extent, IntImm) or extent.value > _MOST_UNROLLED
             return long or _has_a_long_loop(stmt.body)
+        case While():
+            return True
         case If():
             other = stmt.other is not None and _has_a_long_loop(stmt.other)
             return other or _has_a_long_loop(stmt.then)

@@ -39,6 +39,7 @@ from autotune.ir import (
     Stmt,
     Store,
     Sub,
+    While,
     as_expr,
 )
 from autotune.kernel.kernel import item_bytes
@@ -157,6 +158,12 @@ class StatementPrinter:
         self.in_pragma = before
         self.line("}")
         self.names.leave()
+
+    def repeated(self, node: While) -> None:
+        """Write a loop that a condition ends."""
+        self.line(f"while ({self.expressions.text(node.cond)}) {{")
+        self.block(node.body)
+        self.line("}")
 
     def can_be_marked(self, extent: Expr) -> bool:
         """Return whether a loop can be marked: some pragmas say how often it runs."""
@@ -338,6 +345,7 @@ StatementPrinter._methods.update(
     {
         Seq: StatementPrinter.seq,
         For: StatementPrinter.loop,
+        While: StatementPrinter.repeated,
         If: StatementPrinter.condition,
         LetStmt: StatementPrinter.let,
         Allocate: StatementPrinter.allocation,

@@ -80,6 +80,7 @@ from autotune.ir.stmt import (
     Seq,
     Stmt,
     Store,
+    While,
     row_major,
     seq,
 )
@@ -149,6 +150,7 @@ __all__ = [
     "TruncMod",
     "Var",
     "Visitor",
+    "While",
     "as_expr",
     "bits_of",
     "bool_like",

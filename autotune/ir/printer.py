@@ -56,6 +56,7 @@ from autotune.ir.stmt import (
     Seq,
     Stmt,
     Store,
+    While,
     one_of_all,
 )
 from autotune.utils.assert_never import assert_never
@@ -207,6 +208,8 @@ class Printer:
                 return [line for each in stmts for line in self.stmt(each, indent)]
             case For() as loop:
                 return [indent + self._for_head(loop), *self.stmt(loop.body, indent + "  ")]
+            case While(cond, body):
+                return [f"{indent}while {self.expr(cond)}:", *self.stmt(body, indent + "  ")]
             case If() as choice:
                 return self._if(choice, indent)
             case Allocate(buffer, body):

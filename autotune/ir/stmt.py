@@ -145,6 +145,17 @@ class If(Stmt):
         self.other = other
 
 
+class While(Stmt):
+    """``body`` again and again, as long as ``cond`` holds before it."""
+
+    __slots__ = ("body", "cond")
+    __match_args__ = ("cond", "body")
+
+    def __init__(self, cond: Expr, body: Stmt) -> None:
+        self.cond = cond
+        self.body = body
+
+
 class Seq(Stmt):
     """Statements one after another."""
 
@@ -243,8 +254,8 @@ class AsyncWait(Stmt):
 
 # All kinds that the body of a function is made of.
 AnyStmt = (
-    For | Store | If | Seq | Allocate | LetStmt | Evaluate | Barrier | AsyncCopy | AsyncCommit
-    | AsyncWait
+    For | While | Store | If | Seq | Allocate | LetStmt | Evaluate | Barrier | AsyncCopy
+    | AsyncCommit | AsyncWait
 )  # fmt: skip
 
 

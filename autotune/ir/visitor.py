@@ -12,7 +12,7 @@ from typing import ClassVar, TypeVar, cast
 
 from autotune.ir.base import BinaryOp, Imm, Node, Not, Var
 from autotune.ir.expr import Call, Cast, Conditional, Expr, IntImm, Load, ProducerLoad
-from autotune.ir.stmt import Allocate, For, If, LetStmt, Seq, Stmt, Store, seq
+from autotune.ir.stmt import Allocate, For, If, LetStmt, Seq, Stmt, Store, While, seq
 from autotune.ir.structure import fields_of, walk
 
 Method = Callable[..., object]
@@ -226,6 +226,11 @@ class StmtRewriter(Rewriter):
         """Rewrite the body."""
         body = self.rewrite(node.body)
         return node if body is node.body else node.with_body(body)
+
+    def visit_While(self, node: While) -> Stmt:
+        """Rewrite the body."""
+        body = self.rewrite(node.body)
+        return node if body is node.body else While(node.cond, body)
 
     def visit_If(self, node: If) -> Stmt:
         """Rewrite both branches."""

@@ -89,12 +89,12 @@ def pair(what: str, a: object, b: object) -> tuple[Expr, Expr]:
 
 def if_then_else(cond: object, then: object, other: object) -> Expr:
     """Choose a value; only the one that is chosen is computed, so it may guard a load."""
-    return IfThenElse.fold(_condition("if_then_else", cond), *pair("if_then_else", then, other))
+    return IfThenElse.fold(as_condition("if_then_else", cond), *pair("if_then_else", then, other))
 
 
 def select(cond: object, then: object, other: object) -> Expr:
     """Choose between two values, both of which may be computed."""
-    return Select.fold(_condition("Select", cond), *pair("Select", then, other))
+    return Select.fold(as_condition("Select", cond), *pair("Select", then, other))
 
 
 def needed(cond: object) -> Expr:
@@ -102,10 +102,11 @@ def needed(cond: object) -> Expr:
 
     They are computed or not: loops end where no term is needed that they have.
     """
-    return Call(NEEDED, (_condition(NEEDED, cond),))
+    return Call(NEEDED, (as_condition(NEEDED, cond),))
 
 
-def _condition(what: str, cond: object) -> Expr:
+def as_condition(what: str, cond: object) -> Expr:
+    """Return a condition, of an integer whether it is not zero."""
     expr = as_expr(cond)
     if expr.dtype == "bool":
         return expr
@@ -127,9 +128,9 @@ def any(*conditions: object) -> Expr:
 def _join(cls: type[And] | type[Or], what: str, conditions: tuple[object, ...]) -> Expr:
     if not conditions:
         raise ExpressionError(f"{user_line()}: te.{what}: expected at least one condition")
-    result = _condition(what, conditions[0])
+    result = as_condition(what, conditions[0])
     for each in conditions[1:]:
-        result = cls.fold(result, _condition(what, each))
+        result = cls.fold(result, as_condition(what, each))
     return result
 
 

@@ -28,6 +28,7 @@ from autotune.ir import (
     Load,
     Stmt,
     Var,
+    While,
     as_expr,
     cast,
     seq,
@@ -36,6 +37,7 @@ from autotune.ir.address import Address
 from autotune.ir.dtype import check_dtype
 from autotune.ir.stmt import row_major
 from autotune.te.declared_buffer import DeclaredBuffer, store_of
+from autotune.te.intrinsics import as_condition
 
 _KINDS = {
     "serial": ForKind.SERIAL,
@@ -181,6 +183,11 @@ class IRBuilder:
             raise ExpressionError("else_scope: expected an if_scope right before it")
         with self._scope(lambda body: If(before.cond, before.then, body)):
             yield
+
+    def while_loop(self, condition: Any) -> Any:
+        """Open a loop that runs as long as a condition holds, which is asked before each turn."""
+        test = as_condition("while_loop", condition)
+        return self._scope(lambda body: While(test, body))
 
     def new_scope(self) -> Any:
         """Open a scope, at whose end allocations in it end."""

@@ -30,6 +30,7 @@ from autotune.ir.stmt import (
     Seq,
     Stmt,
     Store,
+    While,
     one_of_all,
     seq,
 )
@@ -121,6 +122,8 @@ class _Planner:
                 return self._sequence(stmts)
             case For() as loop:
                 return self._loop(loop)
+            case While() as loop:
+                return self._while(loop)
             case If() as branch:
                 return self._branch(branch)
             case Allocate(buffer, body):
@@ -242,6 +245,21 @@ class _Planner:
         new = stmt if body is stmt.body else stmt.with_body(body)
         least, _ = self.simplifier.form_of(stmt.extent).bounds
         return new, flow if least >= 1 else _perhaps(flow)
+
+    def _while(self, stmt: While) -> tuple[Stmt, _Flow]:
+        reads, uniform = self._reads(stmt.cond, None, None), self._is_known(stmt.cond)
+        body, flow = self._visit_inside(stmt.body, uniform)
+        if self._races(_Pending(reads), flow.exposed, None, 0):
+            body = seq(Barrier("shared"), body)
+            flow = _Flow([], flow.pending, True)
+        # The condition is asked again behind the body, without a barrier between.
+        again, step = [*reads, *flow.exposed], 1 if flow.has_barrier else None
+        if self._races(_Pending(flow.pending), again, Var("turn", "int32", "data"), step):
+            body = seq(body, Barrier("shared"))
+            flow = _Flow(flow.exposed, [], True)
+        if not uniform and _holds_barrier(body):
+            self._refuse(f"run the loop `while {stmt.cond}`")
+        return While(stmt.cond, body), _perhaps(_Flow(again, [*flow.pending, *reads]))
 
     def _branch(self, stmt: If) -> tuple[Stmt, _Flow]:
         if not self.uses.of(stmt.cond).vars and not self.uses.of(stmt.cond).buffers:

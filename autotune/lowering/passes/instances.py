@@ -39,6 +39,7 @@ from autotune.ir.stmt import (
     Seq,
     Stmt,
     Store,
+    While,
     one_of_all,
     seq,
 )
@@ -73,6 +74,9 @@ class Templates:
                 return self._unrolled(loop, free)
             case For() as loop:
                 return self._loop(loop, free)
+            case While(cond, inner):
+                make, turn = self.expr(cond, free), self.copies(inner, free)
+                return lambda values: [While(make(values), seq(*turn(values)))]
             case Store() as store:
                 return self._store(store, free)
             case If() as branch:

@@ -30,6 +30,7 @@ from autotune.ir.stmt import (
     Seq,
     Stmt,
     Store,
+    While,
     one_of_all,
     seq,
 )
@@ -125,6 +126,9 @@ class _Marker:
             case LetStmt(var, value, body):
                 new, count = self.visit(body, setting)
                 return LetStmt(var, value, new), count
+            case While(cond, body):
+                new, count = self.visit(body, setting)
+                return While(cond, new), _Count(count.steps, count.depth, count.loops + 1)
             case Store() | AsyncCopy() | Evaluate():
                 return stmt, _Count(1)
             case Barrier() | AsyncCommit() | AsyncWait():

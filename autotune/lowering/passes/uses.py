@@ -9,7 +9,7 @@ from autotune.ir.address import Address
 from autotune.ir.base import Imm
 from autotune.ir.expr import Expr, Load, Var
 from autotune.ir.simplify import Simplifier
-from autotune.ir.stmt import AsyncCopy, Buffer, For, Stmt
+from autotune.ir.stmt import AsyncCopy, Buffer, For, Stmt, While
 from autotune.ir.structure import children
 
 
@@ -49,7 +49,7 @@ class Uses:
             if form is not None and form.is_plain:
                 return Used(form.vars, frozenset())
         parts = [self.of(each) for each in children(node)]  # type: ignore[arg-type]
-        loops = isinstance(node, For)
+        loops = isinstance(node, For | While)
         if isinstance(node, Load | Address):
             parts.append(Used(frozenset(), frozenset((node.buffer,))))
         elif isinstance(node, AsyncCopy):

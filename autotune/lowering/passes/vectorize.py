@@ -174,7 +174,7 @@ class _Pushed(StmtRewriter):
         """Carry out a single statement, or one that the lanes do not enter together."""
         return self.vectorizer.leaf(node, self.var, self.extent)
 
-    visit_Store = visit_Allocate = visit_LetStmt = visit_Stmt
+    visit_Store = visit_Allocate = visit_LetStmt = visit_While = visit_Stmt
 
     def visit_If(self, node: If) -> Stmt:
         """Enter a branch where all lanes take the same side."""
