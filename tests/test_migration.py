@@ -108,7 +108,7 @@ REFUSED = [
         "concurrent.futures",
     ),
     ("import autotune.tvm.meta_schedule as runtime", "AutoTuner"),
-    ("from autotune.tvm.contrib import cblas", "SourceKernel"),
+    ("from autotune.tvm.contrib import cublas", "SourceKernel"),
     ("from autotune.tvm.contrib.nvcc import compile_cuda", "tvm.build"),
     ("from autotune.tvm.autotvm.database import RedisDatabase", "SqliteDatabase"),
     ("from autotune.tvm.autotvm.tophub import check_backend", "apply_history_best"),

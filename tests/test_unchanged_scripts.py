@@ -168,14 +168,14 @@ import tvm.micro as micro
 import vta
 from tvm import no_name_of_this_package, relax
 from tvm.autotvm.measure.local_executor import LocalExecutor
-from tvm.contrib import cblas
+from tvm.contrib import cublas
 from tvm.relay import data_dep_optimization as ddo
 from tvm.relay.frontend import from_keras
 from tvm.relay.op.contrib.cutlass import partition_for_cutlass
 
 for use in (
     lambda: micro.Session(), lambda: vta.get_env(), lambda: relax.build, lambda: LocalExecutor(1),
-    lambda: cblas.matmul(1), lambda: from_keras(1), lambda: nnvm.testing.resnet,
+    lambda: cublas.matmul(1), lambda: from_keras(1), lambda: nnvm.testing.resnet,
     lambda: isinstance(1, LocalExecutor), lambda: issubclass(int, LocalExecutor),
     lambda: LocalExecutor[0], lambda: partition_for_cutlass(1),
     lambda: no_name_of_this_package(1), lambda: ddo.simplify_fc_transpose,
@@ -211,16 +211,16 @@ try:
 except ImportError:
     vta = None
 try:
-    from tvm.contrib import cblas
+    from tvm.contrib import cublas
     from tvm.contrib.cudnn import conv
 except (ValueError, ModuleNotFoundError):
-    cblas = None
+    cublas = None
 def relax():
     try:
         from tvm import relax
     except Exception as error:
         return str(error)
-print(vta, cblas, relax())
+print(vta, cublas, relax())
 try:
     import nnvm
 except ValueError:

@@ -7,6 +7,7 @@ from autotune.codegen import (
     guarded_loads,
     lane_loops,
     masked_halves,
+    registered_calls,
     reordered_sums,
     vector_math,
 )
@@ -100,6 +101,7 @@ def _helpers() -> dict[str, str]:
         "bf16_to_float": _WIDEN, "float_to_bf16": _NARROW, "round_to_tf32": _ROUND_TO_TF32,
     }  # fmt: skip
     helpers |= {name: INLINED + text for name, text in written.items()}
+    helpers[registered_calls.CALLER] = registered_calls.DECLARATION
     pragmas = guarded_loads.HELPERS | reordered_sums.HELPERS | masked_halves.HELPERS
     pragmas |= distributed_fills.HELPERS
     return pragmas | helpers  # in front of all functions

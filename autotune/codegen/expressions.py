@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeGuard
 
+from autotune.codegen import registered_calls
 from autotune.codegen.dialect import Dialect, ScalarType
 from autotune.codegen.fragments import HEADER, Fragment, call_text
 from autotune.codegen.identifiers import Names
 from autotune.codegen.literals import float_text, int_text
+from autotune.codegen.registered_calls import CALLER
 from autotune.errors import LoweringError
 from autotune.ir import (
     EQ,
@@ -50,6 +52,7 @@ from autotune.ir import (
 )
 from autotune.ir.address import EXTERN, Address
 from autotune.te.declared_buffer import LOAD_WORD
+from autotune.te.registered_call import REGISTERED
 from autotune.te.warp_matrix import WARP_MATRIX
 
 Text = tuple[str, int]  # what is written, and how tightly its outermost operator binds
@@ -283,6 +286,9 @@ class ExpressionPrinter:
         if node.name.startswith(EXTERN):
             name = node.name.removeprefix(EXTERN)
             return f"{name}({', '.join(map(self.text, node.args))})", ATOM
+        if node.name.startswith(REGISTERED):
+            self.needs.add(CALLER)
+            return registered_calls.call_text(node, [self.text(arg) for arg in node.args]), UNARY
         if node.name == LOAD_WORD:
             return self.word(node), UNARY
         if node.name.startswith(WARP_MATRIX):

@@ -10,6 +10,7 @@ from autotune.ir.stmt import For, ForKind
 from autotune.ir.structure import walk
 from autotune.lowering.plan import Body, StagePlan
 from autotune.te.extern import ExternOp
+from autotune.te.registered_call import registered_calls
 from autotune.te.stage import Stage
 from autotune.te.tensor import Operation
 
@@ -20,6 +21,12 @@ def thread_axes(op: ExternOp, gpu: bool) -> Iterator[tuple[IterVar, int]]:
     Raises:
         LoweringError: the target has no threads, or an extent is not constant.
     """
+    called = registered_calls(op.body) if gpu else []
+    if called:
+        raise LoweringError(
+            f"te.extern: {op.name} calls the function {called[0]!r}, which runs on a CPU, and the "
+            "target is a GPU; build for llvm, or call it between two kernels"
+        )
     for node in walk(op.body):
         if not isinstance(node, For) or node.kind is not ForKind.THREAD:
             continue

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from autotune.codegen.packed import is_cxx
+from autotune.codegen.registered_calls import registered_names
 from autotune.driver import kernel_of
 from autotune.errors import AutotuneError, CompileError, KernelError
 from autotune.kernel import Argument, Kernel, launch_violation
@@ -198,6 +199,9 @@ def _c_image(kernel: Kernel, arch: str, timeout_s: float) -> Image:
     """Return C text that compiles here; its functions get names of their own later."""
     if is_cxx(kernel):
         raise KernelError("it is in C++, and a project is of C: give it the prototypes of C")
+    called = registered_names(kernel)
+    if called:
+        raise KernelError(f"it calls {', '.join(map(repr, called))}, functions of Python")
     with temporary_folder("ship") as folder:
         output = compile_kernel(kernel, Target("c"), timeout_s=timeout_s, out_dir=folder)
         built = Path(output.artifact).read_bytes()

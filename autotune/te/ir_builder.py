@@ -53,9 +53,11 @@ _PRAGMA = "pragma_"
 class BufferVar:
     """Memory between brackets: reading builds a load, writing adds a store to the builder."""
 
-    def __init__(self, builder: IRBuilder, buffer: Buffer) -> None:
+    def __init__(self, builder: IRBuilder, buffer: Buffer, view: Buffer | None = None) -> None:
         self._builder = builder
         self.buffer = buffer
+        # The same memory in the shape that indices are of.
+        self.view = view or buffer
 
     @property
     def dtype(self) -> str:
@@ -72,12 +74,12 @@ class BufferVar:
         return self.data
 
     def _place(self, index: Any) -> Expr:
-        if isinstance(self.buffer, DeclaredBuffer):
-            return self.buffer.place(index)
+        if isinstance(self.view, DeclaredBuffer):
+            return self.view.place(index)
         listed = index if isinstance(index, tuple | list) else (index,)
         if len(listed) == 1:
             return as_expr(listed[0])
-        strides = self.buffer.strides
+        strides = self.view.strides
         if len(listed) != len(strides):
             raise ExpressionError(
                 f"{self.buffer.name} has {len(strides)} dimensions, got {len(listed)} indices"
@@ -254,7 +256,7 @@ class IRBuilder:
         buffer = Buffer(name, (size,), check_dtype(dtype), _SCOPES[scope])
         self._wrap_rest(lambda body: Allocate(buffer, body))
         view = Buffer(name, extents, buffer.dtype, buffer.scope, row_major(extents))
-        return _Allocated(self, buffer, view)
+        return BufferVar(self, buffer, view)
 
     def buffer_ptr(self, buffer: Buffer, shape: object = None) -> BufferVar:
         """Return the elements of a buffer, between brackets."""
@@ -285,17 +287,6 @@ class IRBuilder:
         body = self._closed()
         self._open, self._around = [[]], [[]]
         return body
-
-
-class _Allocated(BufferVar):
-    """Allocated memory, whose indices are those of its shape."""
-
-    def __init__(self, builder: IRBuilder, buffer: Buffer, view: Buffer) -> None:
-        super().__init__(builder, buffer)
-        self.view = view
-
-    def _place(self, index: Any) -> Expr:
-        return BufferVar(self._builder, self.view)._place(index)
 
 
 def create() -> IRBuilder:

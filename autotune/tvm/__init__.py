@@ -68,7 +68,7 @@ _HOMES = {
         name: f"autotune.tvm.tir.calls:{name}"
         for name in (
             "call_extern", "call_intrin", "call_llvm_intrin", "call_llvm_pure_intrin",
-            "call_pure_extern", "call_pure_intrin",
+            "call_packed", "call_pure_extern", "call_pure_intrin",
         )
     },
     # TVM 0.6 had expressions and schedules at the top.

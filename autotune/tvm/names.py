@@ -67,10 +67,10 @@ _GONE = {
         auto_scheduler.utils.call_func_with_timeout contrib.popen_pool""",
     "loops are not as long as data says; write the kernel as an autotune.SourceKernel": """
         relay.data_dep_optimization topi.nn.sparse_dense topi.nn.sparse_transpose topi.sparse""",
-    "no library is called: topi has its operators, autotune.templates kernels for many of them, "
-    "and a kernel in CUDA C++ or C is an autotune.SourceKernel": """
-        contrib.cblas contrib.cublas contrib.cublaslt contrib.cudnn contrib.cutlass contrib.miopen
-        contrib.mkl contrib.mkldnn contrib.mps contrib.nnpack contrib.random contrib.rocblas
+    "no library of a GPU is called: topi has its operators, autotune.templates kernels for many "
+    "of them, and a kernel in CUDA C++ or C is an autotune.SourceKernel": """
+        contrib.cublas contrib.cublaslt contrib.cudnn contrib.cutlass contrib.miopen
+        contrib.mps contrib.nnpack contrib.rocblas
         contrib.sort contrib.thrust""",
     "loops in TIR are neither read nor changed: write the computation by te.compute, or the "
     "kernel in CUDA C++ or C as an autotune.SourceKernel": """
@@ -82,9 +82,6 @@ _GONE = {
         tir.reinterpret
         intrin ir.register_intrin_lowering ir.register_op_attr target.intrin
         target.register_intrin_rule""",
-    "no function of Python runs between loops: build those before and after it, call it between "
-    "the two, or give te.extern statements of tir.ir_builder, or a function in C by import_c": """
-        tir.call_packed""",
     "write such a kernel in CUDA C++ or C, and tune it as an autotune.SourceKernel": """
         topi.image.affine_grid
         topi.image.crop_and_resize topi.image.dilation2d topi.image.grid_sample topi.reinterpret
@@ -153,7 +150,7 @@ OTHERS = {
     "autotune.tvm": f"autotune has nothing of this name; {_LISTED}",
     "autotune.tvm.auto_scheduler": f"the search has no such part; {_LISTED}",
     "autotune.tvm.autotvm": f"tuners, tasks and records have no such part; {_LISTED}",
-    "autotune.tvm.contrib": _advice_with("contrib.cblas"),
+    "autotune.tvm.contrib": _advice_with("contrib.cublas"),
     "autotune.tvm.relay": _advice_with("relay.Call"),
     "autotune.tvm.relay.testing": _advice_with("relay.testing.check_grad"),
     "autotune.tvm.target": _advice_with("target.rocm"),

@@ -1,4 +1,4 @@
-"""TVM's registry of functions: what a script registers, it can look up; no kernel calls it."""
+"""TVM's registry of functions, which a script looks up, and kernels on a CPU call by name."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from autotune.errors import AutotuneError
+from autotune.runtime.host import registered
 from autotune.utils.check import Check
 from autotune.utils.names import did_you_mean
 
@@ -16,17 +17,16 @@ _COMPILE = "tvm_callback_cuda_compile"
 POSTPROC = "tvm_callback_cuda_postproc"
 _CHECK = Check(AutotuneError, "register_func")
 Function = Callable[..., Any]
-_REGISTERED: dict[str, Function] = {}
 
 
 def register_func(
     func_name: str | Function, f: Function | None = None, override: bool = False
 ) -> Any:
-    """Keep a function under a name, for `get_global_func`.
+    """Keep a function under a name, for `get_global_func` and `tir.call_packed`.
 
     ``tvm_callback_cuda_postproc`` gets the text of each CUDA kernel that `build` builds, and
-    returns what is compiled; trials and networks do not call it. Nothing else is called: one that
-    compiles CUDA is taken so that scripts go on, but nvcc compiles every kernel.
+    returns what is compiled; trials and networks do not call it. One that compiles CUDA is taken
+    so that scripts go on, but nvcc compiles every kernel.
 
     Args:
         func_name: the name, or the function itself, whose name it is then.
@@ -39,7 +39,7 @@ def register_func(
     if callable(func_name):
         return register_func(getattr(func_name, "__name__", ""), func_name, override)
     name = _CHECK.text("func_name", func_name, _COMPILE)
-    if name in _REGISTERED and not override:
+    if name in registered.registered() and not override:
         raise AutotuneError(
             f"register_func: {name!r} is registered already; pass override=True to replace it"
         )
@@ -47,7 +47,7 @@ def register_func(
     def decorate(function: Function) -> Function:
         if name == _COMPILE:
             logger.info("%s is not called: nvcc compiles every kernel", name)
-        _REGISTERED[name] = function
+        registered.register(name, function)
         return function
 
     return decorate if f is None else decorate(f)
@@ -62,13 +62,14 @@ def get_global_func(name: str, allow_missing: bool = False) -> Function | None:
             was built with a library.
 
     Raises:
-        AutotuneError: the script registered no function of that name.
+        AutotuneError: there is no function of that name.
     """
-    found = _REGISTERED.get(name)
+    found = registered.find(name)
     if found is None and not allow_missing:
         raise AutotuneError(
             f"get_global_func: Cannot find global function {name!r}: only what this script "
-            "registered is there, as TVM's own functions are plain ones here, to be imported"
-            + did_you_mean(name, _REGISTERED)
+            "registered is there, and products and random numbers of tvm.contrib: other functions "
+            "of TVM are plain ones here, to be imported"
+            + did_you_mean(name, registered.registered())
         )
     return found

@@ -175,7 +175,7 @@ def test_a_registered_function_is_found_by_its_name_and_others_are_none_or_expla
         return 2 * x
 
     assert tvm.get_global_func("compat.twice") is twice
-    assert tvm._ffi.get_global_func("tvm.contrib.cblas.matmul", allow_missing=True) is None
+    assert tvm._ffi.get_global_func("tvm.contrib.cublas.matmul", allow_missing=True) is None
     with pytest.raises(
         AutotuneError, match=r"find global function 'compat\.twise'.*'compat\.twice'"
     ):
@@ -187,7 +187,7 @@ def test_a_registered_function_is_found_by_its_name_and_others_are_none_or_expla
 
 
 def test_a_postprocessor_gets_the_text_of_cuda_kernels_and_returns_what_is_compiled(monkeypatch):
-    monkeypatch.setattr("autotune.tvm.register._REGISTERED", {})
+    monkeypatch.setattr("autotune.runtime.host.registered._registered", {})
     s, a, b = doubled()
     s[b].bind(b.op.axis[0], te.thread_axis("threadIdx.x"))
     seen = []

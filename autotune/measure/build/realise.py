@@ -6,12 +6,14 @@ import time
 import traceback
 from dataclasses import dataclass
 
+from autotune.codegen.registered_calls import registered_names
 from autotune.driver import as_built, kernel_hash, kernel_of
 from autotune.errors import AutotuneError
 from autotune.kernel.kernel import Kernel
 from autotune.kernel.layout import with_layouts
 from autotune.kernel.limits import target_violation
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput
+from autotune.runtime.host.registered import unknown_elsewhere
 from autotune.target import Target
 from autotune.workload import Reference
 
@@ -53,8 +55,17 @@ def realise(measure_input: MeasureInput) -> Realised | BuildResult:
 
 
 def _violation(kernel: Kernel, target: Target) -> str | None:
-    """Return which limit of the target a kernel exceeds; the host has no limits."""
-    return target_violation(kernel, target) if target.backend.on_gpu else None
+    """Return which limit of a GPU a kernel exceeds, or what the processes of trials lack."""
+    if target.backend.on_gpu:
+        return target_violation(kernel, target)
+    missing = unknown_elsewhere(registered_names(kernel))
+    if not missing:
+        return None
+    return (
+        f"{kernel.name} calls {', '.join(map(repr, missing))}, which this script registered: a "
+        "trial runs in a process of its own, to which no functions are sent; tune the computation "
+        "without the call, or write it in C by the pragma import_c"
+    )
 
 
 def _open_sizes(kernel: Kernel) -> str:

@@ -24,7 +24,8 @@ class HostCallee:
     Args:
         executable: what was loaded; it is closed with this.
         open_kernel: its kernel before sizes were put in.
-        direct: whether the C launcher may call it; it cannot ask what the emulator saw.
+        direct: whether the C launcher may call it; it cannot ask what the emulator saw,
+            or what a function raised that the kernel called.
     """
 
     def __init__(self, executable: CpuExecutable, open_kernel: Kernel, direct: bool) -> None:
@@ -78,7 +79,8 @@ def host_callee(
     load: Callable[[], Executable],
 ) -> HostCallee:
     """Load a shared object for calls."""
-    return HostCallee(_on_cpu(load()), open_kernel, direct=True)
+    executable = _on_cpu(load())
+    return HostCallee(executable, open_kernel, direct=executable.calls_out is None)
 
 
 def emulated_callee(

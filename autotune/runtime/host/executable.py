@@ -24,6 +24,7 @@ from autotune.runtime.host.host_helper import (
     RunStruct,
     host_helper,
 )
+from autotune.runtime.host.registered import RegisteredCalls
 from autotune.runtime.host.stopwatch import Stopwatch
 from autotune.runtime.timing import Clocks, TimeOptions
 from autotune.utils.libraries import load_library
@@ -47,6 +48,7 @@ class CpuExecutable(Executable):
         super().__init__(kernel, device)
         self._helper = host_helper()
         self._library = load_library(artifact, f"kernel {kernel.name!r}")
+        self.calls_out = RegisteredCalls.of(kernel.name, self._library)
         self.entries = [self._entry(one.entry) for one in kernel.calls]
         self.filler = self._library[filler_name(kernel)] if kernel.constants else None
         # A caller that keeps its arrays need not have them prepared anew for each call.
@@ -83,11 +85,13 @@ class CpuExecutable(Executable):
             self.filler((ctypes.c_void_p * len(addresses))(*addresses))
 
     def check_fault(self) -> None:
-        """Raise what an emulated kernel did wrong since the last look.
+        """Raise what an emulated kernel, or a function that it called, did wrong since the last.
 
         Raises:
-            DeviceError: with the emulator's report.
+            DeviceError: with the emulator's report, or the text of the exception.
         """
+        if self.calls_out is not None:
+            self.calls_out.check()
         message = self._fault() if self._fault is not None else None
         if message:
             raise DeviceError(f"kernel {self.kernel.name!r}: {message.decode('utf-8', 'replace')}")

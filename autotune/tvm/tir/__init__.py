@@ -104,10 +104,12 @@ from autotune.tvm.tir.arithmetic import (
     shift_right,
 )
 from autotune.tvm.tir.calls import (
+    call_cpacked,
     call_extern,
     call_intrin,
     call_llvm_intrin,
     call_llvm_pure_intrin,
+    call_packed,
     call_pure_extern,
     call_pure_intrin,
 )
@@ -166,10 +168,12 @@ __all__ = [
     "bitwise_not",
     "bitwise_or",
     "bitwise_xor",
+    "call_cpacked",
     "call_extern",
     "call_intrin",
     "call_llvm_intrin",
     "call_llvm_pure_intrin",
+    "call_packed",
     "call_pure_extern",
     "call_pure_intrin",
     "ceil",

@@ -15,13 +15,16 @@ from autotune.ir.address import Address
 from autotune.te import warp_matrix
 from autotune.te.extern_call import extern_call
 from autotune.te.ir_builder import BufferVar
+from autotune.te.registered_call import registered_call
 from autotune.utils.check import Check
 
 __all__ = [
+    "call_cpacked",
     "call_extern",
     "call_intrin",
     "call_llvm_intrin",
     "call_llvm_pure_intrin",
+    "call_packed",
     "call_pure_extern",
     "call_pure_intrin",
 ]
@@ -129,3 +132,4 @@ def _of_te(dtype: str, name: str, function: str, args: Sequence[object]) -> Expr
 
 
 call_extern, call_pure_intrin = call_pure_extern, call_intrin
+call_packed = call_cpacked = registered_call
