@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeGuard
 
 from autotune.codegen import registered_calls
 from autotune.codegen.dialect import Dialect, ScalarType
+from autotune.codegen.extern_calls import OF_NUMBERS
 from autotune.codegen.fragments import HEADER, Fragment, call_text
 from autotune.codegen.identifiers import Names
 from autotune.codegen.literals import float_text, int_text
@@ -285,6 +286,8 @@ class ExpressionPrinter:
         """A function of the function table or of the script, or a bitwise operator."""
         if node.name.startswith(EXTERN):
             name = node.name.removeprefix(EXTERN)
+            if name in OF_NUMBERS:
+                self.needs.add("math.h")
             return f"{name}({', '.join(map(self.text, node.args))})", ATOM
         if node.name.startswith(REGISTERED):
             self.needs.add(CALLER)

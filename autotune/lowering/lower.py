@@ -30,6 +30,7 @@ from autotune.lowering.unfinished import is_unattached, unattached, unbound
 from autotune.target import Limits
 from autotune.target.backends import of_language, of_threads
 from autotune.te.extern import ExternOp
+from autotune.te.intrin_rules import by_rules
 from autotune.te.location import warn_user
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
@@ -143,7 +144,10 @@ class _Lowering:
         places = zip(self._places(), buffers, strict=True)
         given = {place: buffer for place, buffer in places if place is not None}
         storages = TensorStorages(plan, self.simplifier, self.schedule.stage_map, given)
-        nests = make_nests(plan, self.simplifier, storages)
+        nests = [
+            (stage, by_rules(nest, self.backend.language))
+            for stage, nest in make_nests(plan, self.simplifier, storages)
+        ]
         workspaces = self._workspaces(plan, storages, set(given.values()))
         self._seen("make_nests", nests)
         named = dict(zip(self.tensors, buffers, strict=True))

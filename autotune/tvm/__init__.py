@@ -64,6 +64,7 @@ _HOMES = {
     "gpu": "autotune.runtime:gpu",
     "lower": "autotune.tvm.driver.lowering:lower",
     "register_func": "autotune.tvm.register:register_func",
+    "register_intrin_rule": "autotune.tvm.tir.intrin_rules:register_intrin_rule",
     **{
         name: f"autotune.tvm.tir.calls:{name}"
         for name in (

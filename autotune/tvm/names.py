@@ -80,8 +80,7 @@ _GONE = {
     "C, is an autotune.SourceKernel": """
         te.trace tir.clz tir.ldexp tir.nextafter
         tir.reinterpret
-        intrin ir.register_intrin_lowering ir.register_op_attr target.intrin
-        target.register_intrin_rule""",
+        intrin target.intrin""",
     "write such a kernel in CUDA C++ or C, and tune it as an autotune.SourceKernel": """
         topi.image.affine_grid
         topi.image.crop_and_resize topi.image.dilation2d topi.image.grid_sample topi.reinterpret

@@ -113,6 +113,7 @@ from autotune.tvm.tir.calls import (
     call_pure_extern,
     call_pure_intrin,
 )
+from autotune.tvm.tir.intrin_rules import CallEffectKind
 
 
 class Any(PrimExpr):
@@ -133,6 +134,7 @@ __all__ = [
     "Any",
     "Buffer",
     "Call",
+    "CallEffectKind",
     "Cast",
     "Div",
     "Evaluate",

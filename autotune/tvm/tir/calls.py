@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from autotune import te
 from autotune.errors import ExpressionError
-from autotune.ir import Expr, cast
+from autotune.ir import Call, Expr, as_expr, cast, const
 from autotune.ir.address import Address
 from autotune.te import warp_matrix
 from autotune.te.extern_call import extern_call
+from autotune.te.intrin_rules import is_known
 from autotune.te.ir_builder import BufferVar
 from autotune.te.registered_call import registered_call
+from autotune.tvm.tir.arithmetic import fma
 from autotune.utils.check import Check
 
 __all__ = [
@@ -33,11 +35,15 @@ __all__ = [
 _ALIKE = """
     exp exp2 exp10 log log2 log10 log1p sqrt rsqrt tanh sigmoid sin cos tan sinh cosh asin acos
     atan asinh acosh atanh erf floor ceil trunc nearbyint isnan isinf isfinite atan2 fmod hypot
-    copysign popcount"""
+    copysign popcount fma"""
 _OTHERS = {
+    "ctpop": "popcount",
     "fabs": "abs",
     "fmax": "max",
     "fmin": "min",
+    "fmuladd": "fma",
+    "maxnum": "max",
+    "minnum": "min",
     "popc": "popcount",
     "pow": "power",
     "rint": "nearbyint",
@@ -50,6 +56,16 @@ _OF_WARPS: Mapping[str, Callable[..., Expr]] = {
     "tvm_mma_sync": warp_matrix.mma_sync,
     "tvm_store_matrix_sync": warp_matrix.store_matrix_sync,
 }
+# Barriers are put in where threads need them (`autotune.lowering.passes.barriers`).
+_BARRIER = "tvm_storage_sync"
+# TVM's names of exchanges within a warp, and CUDA's.
+_OF_CUDA = {
+    "tvm_warp_activemask": "__activemask",
+    "tvm_warp_shuffle": "__shfl_sync",
+    "tvm_warp_shuffle_down": "__shfl_down_sync",
+    "tvm_warp_shuffle_up": "__shfl_up_sync",
+}
+_OF_THREE = ("fma",)
 _OF_TWO = ("atan2", "copysign", "fmod", "hypot", "max", "min", "power")
 
 
@@ -93,9 +109,15 @@ def call_intrin(dtype: str, func_name: str, *args: object) -> Expr:
         ExpressionError: `te` has no such function, or it takes another number of arguments.
     """
     name = Check(ExpressionError, "call").text("func_name", func_name, "tir.exp")
-    of_warps = _OF_WARPS.get(name.removeprefix("tir."))
-    if of_warps is not None:
-        return of_warps(*args)
+    plain = name.removeprefix("tir.")
+    if plain in _OF_WARPS:
+        return _OF_WARPS[plain](*args)
+    if plain in _OF_CUDA:
+        return extern_call(dtype, _OF_CUDA[plain], *args[:4])
+    if plain == _BARRIER:
+        return const(0)
+    if is_known(plain) and plain not in _FUNCTIONS:
+        return Call(plain, tuple([as_expr(each) for each in args]), dtype)
     function = _function_of_te(name)
     if function is None:
         raise ExpressionError(
@@ -118,17 +140,25 @@ def call_llvm_pure_intrin(dtype: str, name: str, *args: object) -> Expr:
     """
     given = Check(ExpressionError, "call").text("name", name, "llvm.exp2.f32")
     plain = given.removeprefix("llvm.").split(".")[0]
-    return call_intrin(dtype, f"tir.{plain}", *args[1:])
+    function = _function_of_te(plain)
+    # Versions of TVM ask for the number of arguments in front of them, or do not.
+    taken = args[-_arguments_of(function) :] if function else args[1:]
+    return call_intrin(dtype, f"tir.{plain}", *taken)
 
 
 call_llvm_intrin = call_llvm_pure_intrin
 
 
 def _of_te(dtype: str, name: str, function: str, args: Sequence[object]) -> Expr:
-    expected = 2 if function in _OF_TWO else 1
+    expected = _arguments_of(function)
     if len(args) != expected:
         raise ExpressionError(f"calling {name!r}: expected {expected} numbers, got {len(args)}")
-    return cast(getattr(te, function)(*args), dtype)
+    numbers = [as_expr(each) for each in args]
+    return cast((fma if function == "fma" else getattr(te, function))(*numbers), dtype)
+
+
+def _arguments_of(function: str) -> int:
+    return 3 if function in _OF_THREE else 2 if function in _OF_TWO else 1
 
 
 call_extern, call_pure_intrin = call_pure_extern, call_intrin

@@ -1,0 +1,133 @@
+"""Functions of numbers by the names of LLVM and C, and rules of a script for what they are."""
+
+import numpy as np
+import pytest
+
+from autotune import tvm
+from autotune.te import intrin_rules
+from autotune.tvm import te, tir
+from autotune.tvm.ir import register_intrin_lowering, register_op_attr
+
+
+@pytest.fixture
+def rules(monkeypatch):
+    """Forget the rules of a test."""
+    monkeypatch.setattr(intrin_rules, "_RULES", {})
+
+
+def computed(function, *values, target="llvm"):
+    """Return what a function of numbers gives for each."""
+    given = [np.array(each, "float32") for each in values]
+    tensors = [te.placeholder(each.shape, name=f"x{i}") for i, each in enumerate(given)]
+    y = te.compute(tensors[0].shape, lambda i: function(*[each[i] for each in tensors]), "y")
+    s = te.create_schedule(y.op)
+    if target != "llvm":
+        s[y].bind(y.op.axis[0], te.thread_axis("threadIdx.x"))
+    found = np.zeros(len(given[0]), y.dtype)
+    tvm.build(s, [*tensors, y], target)(*given, found)
+    return found
+
+
+@pytest.mark.parametrize("signature", [(), (tir.const(3, "uint32"),)])
+def test_intrinsics_of_llvm_are_functions_of_te(signature):
+    found = computed(
+        lambda *x: tir.call_llvm_pure_intrin("float32", "llvm.fma.f32", *signature, *x),
+        [1, 2], [3, 4], [5, 6],
+    )  # fmt: skip
+    np.testing.assert_array_equal(found, [8, 14])
+    found = computed(
+        lambda x, y: tir.call_llvm_intrin("float32", "llvm.maxnum.f32", *signature[:1], x, y),
+        [1, 5], [3, 4],
+    )  # fmt: skip
+    np.testing.assert_array_equal(found, [3, 5])
+
+
+@pytest.mark.parametrize("target", ["llvm", "cuda -emulate"])
+def test_functions_of_c_need_no_text(target):
+    x = [0.5, 8.0]
+    for name, wanted in (("cbrtf", np.cbrt), ("expm1f", np.expm1)):
+        found = computed(lambda v, n=name: tir.call_pure_extern("float32", n, v), x, target=target)
+        np.testing.assert_allclose(found, wanted(np.float32(x)), rtol=1e-6)
+    with pytest.raises(tvm.TVMError, match=r"calling 'cbrtg': te has no such function"):
+        computed(lambda v: tir.call_pure_extern("float32", "cbrtg", v), x, target=target)
+
+
+def test_a_rule_replaces_a_function_for_its_target(rules):
+    seen = []
+
+    def rule(op):
+        assert isinstance(op, tir.Call)
+        seen.append((op.op.name, op.dtype))
+        return tir.call_pure_extern("float32", "sinf", op.args[0])
+
+    register_intrin_lowering("tir.cos", target="llvm", f=rule, level=99)
+    register_intrin_lowering("tir.cos", target="llvm", f=lambda op: op.args[0])
+    np.testing.assert_allclose(computed(te.cos, [1.0]), np.sin([1.0]), rtol=1e-6)
+    assert seen == [("tir.cos", "float32")]
+    np.testing.assert_allclose(
+        computed(te.cos, [1.0], target="cuda -emulate"), np.cos([1.0]), 1e-6
+    )
+
+
+def test_a_function_that_rules_alone_define(rules):
+    with pytest.raises(tvm.TVMError, match=r"calling 'tir.mylog': te has no such function"):
+        tir.call_intrin("float32", "tir.mylog", 1.0)
+    register_op_attr("tir.mylog", "TCallEffectKind", tir.CallEffectKind.Pure)
+
+    def mylog(x):
+        return tir.call_intrin("float32", "tir.mylog", x)
+
+    with pytest.raises(tvm.TVMError, match="no C function for mylog of float32"):
+        computed(mylog, [2.0])
+    tvm.target.register_intrin_rule("default", "mylog", lambda op: te.log(op.args[0]) * 2)
+    np.testing.assert_allclose(computed(mylog, [2.0]), [2 * np.log(2)], rtol=1e-6)
+
+
+def test_a_rule_may_keep_a_call_or_use_the_function_itself(rules):
+    register_intrin_lowering("tir.exp", "llvm", lambda op: op)
+    np.testing.assert_allclose(computed(te.exp, [1.0]), np.exp([1.0]), rtol=1e-6)
+    register_intrin_lowering("tir.exp", "llvm", lambda op: te.exp(op.args[0]) + 1.0)
+    np.testing.assert_allclose(computed(te.exp, [1.0]), np.exp([1.0]) + 1, rtol=1e-6)
+
+
+def test_a_rule_keeps_the_type(rules):
+    register_intrin_lowering("tir.exp", "llvm", lambda op: op.args[0].astype("int32"))
+    with pytest.raises(tvm.TVMError, match=r"the rule of 'exp' returned .* expected float32"):
+        computed(te.exp, [1.0])
+
+
+def test_barriers_that_scripts_write_are_those_that_are_put_in():
+    a = te.placeholder((8,), name="A")
+
+    def statements(ins, outs):
+        ib = tir.ir_builder.create()
+        x, y = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        i = te.thread_axis("threadIdx.x")
+        ib.scope_attr(i, "thread_extent", 8)
+        row = ib.allocate("float32", (8,), name="row", scope="shared")
+        row[i] = x[i]
+        ib.emit(tir.call_intrin("int32", "tir.tvm_storage_sync", "shared"))
+        y[i] = row[7 - i]
+        return ib.get()
+
+    b = te.extern((8,), [a], statements, "B")
+    text = tvm.build(te.create_schedule(b.op), [a, b], "cuda -emulate").get_source()
+    assert text.count("__syncthreads()") == 1
+
+
+def test_lanes_of_a_warp_exchange_values():
+    a = te.placeholder((32,), name="A")
+
+    def statements(ins, outs):
+        ib = tir.ir_builder.create()
+        x, y = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        i = te.thread_axis("threadIdx.x")
+        ib.scope_attr(i, "thread_extent", 32)
+        mask = tir.call_intrin("uint32", "tir.tvm_warp_activemask")
+        y[i] = tir.call_intrin("float32", "tir.tvm_warp_shuffle", mask, x[i], 31 - i, 32, 32)
+        return ib.get()
+
+    b = te.extern((32,), [a], statements, "B")
+    found, given = np.zeros(32, "float32"), np.arange(32, dtype="float32")
+    tvm.build(te.create_schedule(b.op), [a, b], "cuda -emulate")(given, found)
+    np.testing.assert_array_equal(found, given[::-1])
