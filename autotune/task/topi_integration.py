@@ -24,14 +24,15 @@ from autotune.utils.check import Check, shown
 _TENSOR = "TENSOR"
 
 
-def register_topi_compute(task_name: str, func: Function | None = None) -> Any:
+def register_topi_compute(task_name: str, func: Function | None = None, *older: object) -> Any:
     """Make ``func(cfg, *args)`` the compute half of a task; a decorator without ``func``.
 
     The result is called without ``cfg``, which it gets from the contexts around the call.
 
     Raises:
-        TemplateError: the task has a compute half already.
+        TemplateError: the task has a compute half already, or arguments are those of TVM 0.6.
     """
+    _check_name("register_topi_compute", task_name, func, older)
 
     def decorate(function: Function) -> Function:
         _enter(task_name, "fcompute", function)
@@ -48,14 +49,15 @@ def register_topi_compute(task_name: str, func: Function | None = None) -> Any:
     return decorate if func is None else decorate(func)
 
 
-def register_topi_schedule(task_name: str, func: Function | None = None) -> Any:
+def register_topi_schedule(task_name: str, func: Function | None = None, *older: object) -> Any:
     """Make ``func(cfg, outs)`` the schedule half of a task; a decorator without ``func``.
 
     The result is called with the outputs alone.
 
     Raises:
-        TemplateError: the task has a schedule half already.
+        TemplateError: the task has a schedule half already, or arguments are those of TVM 0.6.
     """
+    _check_name("register_topi_schedule", task_name, func, older)
 
     def decorate(function: Function) -> Function:
         _enter(task_name, "fschedule", function)
@@ -73,6 +75,19 @@ def register_topi_schedule(task_name: str, func: Function | None = None) -> Any:
         return wrapper
 
     return decorate if func is None else decorate(func)
+
+
+def _check_name(what: str, name: object, func: object, older: Sequence[object]) -> None:
+    """Refuse the operator, targets and kinds that TVM took up to 0.6 in place of a name."""
+    if isinstance(name, str) and not older and (func is None or callable(func)):
+        return
+    operator = getattr(name, "__name__", name)
+    raise TemplateError(
+        f"{what}: expected the name of a task, got {shown([operator, func, *older])}: up to TVM "
+        "0.6 halves were registered for an operator, targets and kinds of templates; register both "
+        f"under one name (register_topi_compute('my_{operator}'), register_topi_schedule("
+        f"'my_{operator}')), and call them by themselves"
+    )
 
 
 def get_workload(outs: Tensor | Iterable[Tensor], task_name: str) -> Workload | None:

@@ -10,6 +10,7 @@ from autotune.ir import Evaluate, Expr, Stmt, Store, check_dtype
 from autotune.ir.structure import walk
 from autotune.te.declare import check_shape
 from autotune.te.declared_buffer import DeclaredBuffer, decl_buffer
+from autotune.te.extern_bounds import check_indices
 from autotune.te.location import user_line
 from autotune.te.tensor import Attrs, Extent, Operation, Tensor
 
@@ -82,7 +83,7 @@ def extern(
 
     Raises:
         ExpressionError: an input is no tensor, ``fcompute`` returns no statement, or one that
-            stores to an input, or the dtype of an output is not known.
+            stores to an input or beyond the ends of a buffer, or a dtype is not known.
     """
     where = f"{user_line()}: te.extern({name!r})"
     read = tuple(inputs)
@@ -103,6 +104,7 @@ def extern(
             f" got {len(ins)} and {len(outs)}"
         )
     stmt = _statement(where, fcompute(ins, outs), ins)
+    check_indices(where, stmt)
     op = ExternOp(name, tag, dict(attrs or {}), read, shapes, dtypes, [*ins, *outs], stmt)
     return list(op.outputs) if several else op.outputs[0]
 

@@ -92,3 +92,13 @@ def test_a_source_hash_travels_from_schedule_to_space_to_configuration():
     marked = SimpleNamespace()
     other(None, marked)
     assert marked.code_hash != config.code_hash
+
+
+def test_halves_for_an_operator_and_targets_are_told_of_names():
+    def dense(cfg, data, weight):
+        """An operator."""
+
+    for register in (register_topi_compute, register_topi_schedule):
+        for arguments in ((dense, "cpu", "direct"), (dense, ["cpu"], ["direct"], dense)):
+            with pytest.raises(TemplateError, match=r"got \['dense', .*_compute.'my_dense'"):
+                register(*arguments)

@@ -221,3 +221,53 @@ def test_loops_of_any_kind_are_around_loops_as_long_as_their_variable_says(kind)
     build(te.create_schedule(b.op), [a, b], "llvm")(given, found)
     above = np.triu(np.ones((8, 8)), 1) > 0
     np.testing.assert_array_equal(found, np.where(above, given[:, None], -1))
+
+
+def statements_at(place, extent=8):
+    """Return statements that read and write an element for each turn of a loop."""
+
+    def statements(ins, outs):
+        ib = ir_builder.create()
+        x, y = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        with ib.for_range(0, extent, name="i") as i:
+            place(ib, x, y, i)
+        return ib.get()
+
+    return statements
+
+
+def store_next(ib, x, y, i):
+    y[i + 1] = x[i]
+
+
+def store_after_a_local_row(ib, x, y, i):
+    row = ib.allocate("float32", (4,), name="row")
+    row[i] = x[i]
+    y[i] = row[0]
+
+
+def store_under_a_condition(ib, x, y, i):
+    with ib.if_scope(i < 7):
+        y[i + 1] = te.if_then_else(i > 0, x[i - 1], 0.0)
+    y[te.floormod(i + 1, 8)] = x[i]
+
+
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [
+        (store_next, r"te.extern\('B'\) writes element 8 of B, which has 8 \(index i \+ 1\)"),
+        (store_after_a_local_row, r"writes element 7 of row, which has 4"),
+        (lambda ib, x, y, i: ib.emit(y.buffer.vstore(i, x[i - 3])), "reads element -3 of A"),
+    ],
+)
+def test_an_element_that_is_not_there_is_told(place, problem):
+    a = te.placeholder((8,), name="A")
+    with pytest.raises(ExpressionError, match=problem):
+        te.extern((8,), [a], statements_at(place), "B")
+
+
+def test_what_a_condition_may_leave_out_is_no_mistake():
+    a = te.placeholder((8,), name="A")
+    te.extern((8,), [a], statements_at(store_under_a_condition), "B")
+    n = te.var("n")
+    te.extern((8,), [a], statements_at(store_next, n), "B")

@@ -2,9 +2,9 @@
 
 import io
 import re
+from dataclasses import replace
 import subprocess
 import sys
-from dataclasses import replace
 
 import pytest
 
@@ -220,3 +220,10 @@ def test_a_notebook_gets_a_widget_where_widgets_are(monkeypatch, widgets, kind):
     found = lambda name: object() if widgets else None
     monkeypatch.setattr("importlib.util.find_spec", found)
     assert type(callback.progress_bar(3)._view).__name__ == kind
+
+
+def test_a_rate_that_its_unit_does_not_show_is_in_that_of_the_summary():
+    stream = io.StringIO()
+    bar = callback.progress_bar(20, si_prefix="P", stream=stream)
+    GridSearchTuner(loop_task()).tune(20, option(), callbacks=[bar], fail_fast=None)
+    assert "20/20 trials, best 1000.0 us (1.00 GFLOPS)" in stream.getvalue()

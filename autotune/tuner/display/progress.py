@@ -15,7 +15,7 @@ from autotune.tuner.display.progress_state import RunState
 from autotune.tuner.loop.result import TuneResult
 from autotune.tuner.tuner import Tuner
 from autotune.utils.check import Check
-from autotune.utils.quantities import energy_text, microseconds
+from autotune.utils.quantities import energy_text, flops_rate, microseconds
 from autotune.utils.si import scale
 
 Watcher = Callable[[Tuner, Sequence[MeasureInput], Sequence[MeasureResult]], None]
@@ -24,6 +24,8 @@ Watcher = Callable[[Tuner, Sequence[MeasureInput], Sequence[MeasureResult]], Non
 _TENTHS, _LINE_S = 10, 10.0
 # A line in place is drawn anew this often at most: drawing takes time on a host that measures.
 _DRAW_S = 0.25
+# Below it two decimals of a rate show nothing.
+_LEAST_RATE = 0.01
 
 
 class View(Protocol):
@@ -125,8 +127,10 @@ class ProgressBar:
             text += f", {energy_text(best[1].joules)}"
         if not tuner.task.flop:
             return text
-        rate = f"{scale(tuner.best_flops, self._si_prefix):.2f} {self._si_prefix.strip()}FLOPS"
-        return f"{text} ({rate})"
+        rate = scale(tuner.best_flops, self._si_prefix)
+        asked = f"{rate:.2f} {self._si_prefix.strip()}FLOPS"
+        # A kernel so slow that the unit shows nothing has that of the summary.
+        return f"{text} ({asked if rate >= _LEAST_RATE else flops_rate(tuner.best_flops)})"
 
 
 def progress_bar(
