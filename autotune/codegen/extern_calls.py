@@ -12,7 +12,7 @@ from autotune.lowering import LoweredFunction
 from autotune.te.declared_buffer import LOAD_WORD
 
 # How names of functions begin that a compiler has itself.
-_BUILT_IN = {"c": ("__builtin_",), "cuda": ("__",)}
+_BUILT_IN = {"c": ("__builtin_",), "cuda": ("__", "atomic")}
 # Functions of numbers that C and CUDA have, and `te` has not; with an f for float.
 _OF_NUMBERS = (
     "cbrt", "erfc", "erfcinv", "erfinv", "exp10", "expm1", "fdim", "fma", "fmax", "fmin", "ilogb",

@@ -80,7 +80,7 @@ _GONE = {
     "C, is an autotune.SourceKernel": """
         te.trace tir.clz tir.ldexp tir.nextafter
         tir.reinterpret
-        intrin target.intrin""",
+        intrin""",
     "write such a kernel in CUDA C++ or C, and tune it as an autotune.SourceKernel": """
         topi.image.affine_grid
         topi.image.crop_and_resize topi.image.dilation2d topi.image.grid_sample topi.reinterpret

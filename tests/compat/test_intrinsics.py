@@ -5,7 +5,7 @@ import pytest
 
 from autotune import tvm
 from autotune.te import intrin_rules
-from autotune.tvm import te, tir
+from autotune.tvm import te, tir, topi
 from autotune.tvm.ir import register_intrin_lowering, register_op_attr
 
 
@@ -131,3 +131,24 @@ def test_lanes_of_a_warp_exchange_values():
     found, given = np.zeros(32, "float32"), np.arange(32, dtype="float32")
     tvm.build(te.create_schedule(b.op), [a, b], "cuda -emulate")(given, found)
     np.testing.assert_array_equal(found, given[::-1])
+
+
+def test_counts_are_added_at_an_address(rules):
+    register = tvm.target.intrin.register_intrin_rule
+    register("cuda", "atomic_add", lambda op: tir.call_extern(op.dtype, "atomicAdd", *op.args))
+    a = te.placeholder((100,), name="A")
+
+    def statements(ins, outs):
+        ib = tir.ir_builder.create()
+        x, y = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        i = te.thread_axis("threadIdx.x")
+        ib.scope_attr(i, "thread_extent", 100)
+        with ib.if_scope(x[i] > 0.5):
+            at = tir.call_intrin("handle", "tir.address_of", y[0])
+            ib.emit(tir.call_intrin("int32", "tir.atomic_add", at, topi.cast(1, "int32")))
+        return ib.get()
+
+    b = te.extern((1,), [a], statements, "B", "int32")
+    found, given = np.zeros(1, "int32"), np.linspace(0, 1, 100, dtype="float32")
+    tvm.build(te.create_schedule(b.op), [a, b], "cuda -emulate")(given, found)
+    assert found[0] == (given > 0.5).sum()

@@ -11,7 +11,7 @@ from autotune import tvm
 from autotune.driver import kernel_of
 from autotune.ship.gather import _c_image
 from autotune.target import Target
-from autotune.tvm import te, tir
+from autotune.tvm import te, tir, topi
 from autotune.tvm.contrib import cblas, mkl, random
 from autotune.tvm.tir import ir_builder
 
@@ -222,3 +222,13 @@ f(np.ones(8, "float32"), found)
 assert (found == 2).all()
 """
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_schedules_of_operators_and_lowered_functions_take_externs(registered):
+    tvm.register_func("test.same", lambda x, y: x.copyto(y))
+    a = te.placeholder((8,), name="A")
+    b = te.extern((8,), [a], lambda i, o: tir.call_packed("test.same", i[0], o[0]), name="B")
+    found, given = np.zeros(8, "float32"), np.arange(8, dtype="float32")
+    lowered = tvm.lower(topi.generic.schedule_extern([b]), [a, b])
+    tvm.build(lowered, "llvm")(given, found)
+    np.testing.assert_array_equal(found, given)

@@ -2,9 +2,9 @@
 
 import io
 import re
-from dataclasses import replace
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 

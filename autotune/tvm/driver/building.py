@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from autotune import driver
+from autotune.lowering import LoweredFunction
 from autotune.runtime.module import Module
 from autotune.target import Target
 from autotune.tvm.register import POSTPROC, get_global_func
@@ -25,6 +26,8 @@ def build(
     **options: Any,
 ) -> Module:
     """Build a function as `autotune.build` does, by the postprocessor if one is registered."""
+    if isinstance(inputs, LoweredFunction) and isinstance(args, str | Target) and target is None:
+        args, target = None, args  # what is lowered needs no arguments
     return driver.build(
         inputs,
         args,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from autotune import te
 from autotune.errors import ExpressionError
-from autotune.ir import Call, Expr, as_expr, cast, const
+from autotune.ir import Call, Expr, Load, as_expr, cast, const
 from autotune.ir.address import Address
 from autotune.te import warp_matrix
 from autotune.te.extern_call import extern_call
@@ -58,6 +58,7 @@ _OF_WARPS: Mapping[str, Callable[..., Expr]] = {
 }
 # Barriers are put in where threads need them (`autotune.lowering.passes.barriers`).
 _BARRIER = "tvm_storage_sync"
+_ADDRESS = "address_of"
 # TVM's names of exchanges within a warp, and CUDA's.
 _OF_CUDA = {
     "tvm_warp_activemask": "__activemask",
@@ -114,6 +115,8 @@ def call_intrin(dtype: str, func_name: str, *args: object) -> Expr:
         return _OF_WARPS[plain](*args)
     if plain in _OF_CUDA:
         return extern_call(dtype, _OF_CUDA[plain], *args[:4])
+    if plain == _ADDRESS and len(args) == 1 and isinstance(args[0], Load):
+        return Address(args[0].buffer, args[0].indices[0])
     if plain == _BARRIER:
         return const(0)
     if is_known(plain) and plain not in _FUNCTIONS:

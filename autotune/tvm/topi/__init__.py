@@ -43,3 +43,4 @@ if not TYPE_CHECKING:  # TVM's in place of ours, which have fewer names
     import autotune.tvm.topi.testing as testing
     import autotune.tvm.topi.utils as utils
     import autotune.tvm.topi.x86 as x86
+    from autotune.tvm.topi.more import cast as cast

@@ -10,7 +10,9 @@ import numpy.typing as npt
 from autotune import te
 from autotune.errors import ExpressionError
 from autotune.ir import Expr, check_dtype
+from autotune.ir import cast as convert
 from autotune.te.tensor import Tensor
+from autotune.topi import elemwise
 from autotune.topi.elemwise import elementwise, erf, exp, tanh
 from autotune.utils.check import Check, is_whole
 
@@ -21,6 +23,12 @@ __all__ = [
 
 # TVM approximates these by polynomials; here they are the functions themselves.
 fast_erf, fast_exp, fast_tanh = erf, exp, tanh
+
+
+def cast(x: object, dtype: str, span: object = None) -> object:
+    """Convert each element of a tensor, or one number of statements written by hand."""
+    del span
+    return elemwise.cast(x, dtype) if isinstance(x, Tensor) else convert(x, check_dtype(dtype))
 
 
 def shape(array: Tensor, dtype: str = "int32") -> Tensor:

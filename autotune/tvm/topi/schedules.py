@@ -14,6 +14,7 @@ from autotune.auto_scheduler import fallback_schedule
 from autotune.errors import ScheduleError
 from autotune.target import Target
 from autotune.te.dag import post_order
+from autotune.te.extern import ExternOp
 from autotune.te.schedule import Schedule
 from autotune.te.tensor import PlaceholderOp, Tensor
 from autotune.topi import nn
@@ -100,6 +101,8 @@ def _tensors(name: str, given: Sequence[object]) -> list[Tensor]:
 
 def _scheduled(outs: list[Tensor], kind: str | None) -> Schedule:
     operations = post_order([tensor.op for tensor in outs])
+    if any(isinstance(op, ExternOp) for op in operations):
+        return te.create_schedule([tensor.op for tensor in outs])  # it has no loops to schedule
     inputs = [op.output(0) for op in operations if isinstance(op, PlaceholderOp)]
     return fallback_schedule([*inputs, *outs], _target(kind))[0]
 
