@@ -15,14 +15,12 @@ from typing import ClassVar
 from autotune.auto_scheduler.graph.reads import reads_of
 from autotune.auto_scheduler.sketch.caches import CacheRead
 from autotune.auto_scheduler.sketch.inline import should_inline
+from autotune.auto_scheduler.sketch.product_tiles import Loops, bind_together, multiply_in_tiles
 from autotune.auto_scheduler.sketch.products import (
     COLUMNS,
     ROWS,
-    Loops,
     Product,
     arch_of,
-    bind_together,
-    multiply_in_tiles,
     product_of,
     untiled_product,
 )

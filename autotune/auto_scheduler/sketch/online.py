@@ -15,7 +15,8 @@ from autotune.auto_scheduler.graph.online import online_graph, weighted_stage
 from autotune.auto_scheduler.sketch.in_block import TOGETHER, open_splits
 from autotune.auto_scheduler.sketch.inline import should_inline
 from autotune.auto_scheduler.sketch.part_tiles import PART_TILES, PartTiles
-from autotune.auto_scheduler.sketch.products import COLUMNS, arch_of, bind_together, product_of
+from autotune.auto_scheduler.sketch.product_tiles import bind_together
+from autotune.auto_scheduler.sketch.products import COLUMNS, arch_of, product_of
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.sketch.stage_queries import (
     fusible_consumer,

@@ -10,13 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from autotune.auto_scheduler.sketch.products import (
-    COLUMNS,
-    ROWS,
-    Loops,
-    Product,
-    bind_together,
-)
+from autotune.auto_scheduler.sketch.product_tiles import Loops, bind_together
+from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS, Product
 from autotune.auto_scheduler.sketch.tensor_cores import OWN, tile_for_warps
 from autotune.auto_scheduler.sketch.warpgroups import HALVES, PANEL, TILE, WARPS, split_in_tiles
 from autotune.auto_scheduler.states.loops import Iterator

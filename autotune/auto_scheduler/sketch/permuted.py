@@ -18,7 +18,8 @@ from typing import ClassVar
 
 from autotune.auto_scheduler.graph.reads import reads_of, shifted_equal
 from autotune.auto_scheduler.sketch.caches import CacheRead
-from autotune.auto_scheduler.sketch.products import Product, bind_together, one_loop, product_of
+from autotune.auto_scheduler.sketch.product_tiles import bind_together, one_loop
+from autotune.auto_scheduler.sketch.products import Product, product_of
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.sketch.stage_queries import consumers, is_output
 from autotune.auto_scheduler.states.loops import Iterator

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from autotune.auto_scheduler.graph.reads import reads_of
-from autotune.auto_scheduler.sketch.products import bind_together
+from autotune.auto_scheduler.sketch.product_tiles import bind_together
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.sketch.stage_queries import has_reduction, is_tiled
 from autotune.auto_scheduler.states.loops import Iterator

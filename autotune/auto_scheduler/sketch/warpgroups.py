@@ -12,20 +12,22 @@ from typing import ClassVar
 from autotune.auto_scheduler.sketch.beside import tiled_beside
 from autotune.auto_scheduler.sketch.groups import by_groups
 from autotune.auto_scheduler.sketch.permuted import as_it_lies_and_permuted
-from autotune.auto_scheduler.sketch.products import (
-    COLUMNS,
+from autotune.auto_scheduler.sketch.product_tiles import (
     MULTIPROCESSORS,
-    OWN_COLUMNS,
-    ROWS,
     Loops,
     Tile,
-    arch_of,
     bind_together,
     multiply_in_tiles,
+    whole_and_in_parts,
+)
+from autotune.auto_scheduler.sketch.products import (
+    COLUMNS,
+    OWN_COLUMNS,
+    ROWS,
+    arch_of,
     product_of,
     tiles_of,
     untiled_product,
-    whole_and_in_parts,
 )
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.states.loops import Iterator
