@@ -71,7 +71,12 @@ class RowParts:
 
 
 def online(
-    tensors: Sequence[Tensor], product: Tensor, length: int, apart: int = 1, tile: int = 0
+    tensors: Sequence[Tensor],
+    product: Tensor,
+    length: int,
+    apart: int = 1,
+    tile: int = 0,
+    depth: int = 0,
 ) -> list[Tensor]:
     """Compute a product that is weighted by a softmax in parts of its rows.
 
@@ -83,6 +88,8 @@ def online(
         tile: of how many the products compute a multiple of rows and columns, of operands with
             zeros beyond their ends (`autotune.te.whole_tiles`); parts then need not divide rows.
             0: of as many as there are.
+        depth: of how many columns, and steps of what the softmax reads, they compute a multiple
+            instead; 0: of ``tile``.
 
     Returns:
         The same inputs, and outputs of a graph in which the product is joined from parts.
@@ -102,7 +109,7 @@ def online(
     check = Check(ScheduleError, "online")
     check.kind("product", product, Tensor, "a tensor")
     length, apart = check.whole("length", length), check.whole("apart", apart)
-    tile = check.whole("tile", tile, 0)
+    tile, depth = check.whole("tile", tile, 0), check.whole("depth", depth, 0)
     found = weighted_rows(tensors, product.op)
     if found is None:
         raise ScheduleError(
@@ -110,7 +117,7 @@ def online(
             "softmax, along the sum, of a reduction in float32 that nothing else reads"
         )
     if tile and length > 0:
-        found = in_whole_tiles(found, length, tile)
+        found = in_whole_tiles(found, length, tile, depth)
         if found is None:
             raise ScheduleError(
                 f"online({product.name}): for whole tiles rows and columns have to be the last "

@@ -42,13 +42,16 @@ _Ends = Mapping[Var, tuple[int, int]]
 _Made = dict[tuple[Tensor, tuple[tuple[int, int], ...]], Tensor]
 
 
-def in_whole_tiles(found: WeightedRows, length: int, tile: int) -> WeightedRows | None:
+def in_whole_tiles(
+    found: WeightedRows, length: int, tile: int, depth: int = 0
+) -> WeightedRows | None:
     """Returns products that have the same results, of rows of whole parts and of whole tiles.
 
     Args:
         found: the products.
         length: of the parts of a row of the softmax.
         tile: what rows and columns of results, and steps of scores, are a multiple of.
+        depth: what columns and steps are a multiple of instead; 0: of ``tile``.
 
     Returns:
         The products; None if an operand is read at a sum of indices, one of which would run on,
@@ -63,7 +66,7 @@ def in_whole_tiles(found: WeightedRows, length: int, tile: int) -> WeightedRows 
         return None
     own_row, own_along = found.scores.axis[-2:]
     (summed,) = _reduced(found.op).axes
-    units = {row: tile, rows: tile, own_row: tile, column: tile, steps[0]: tile}
+    units = {row: tile, rows: tile, own_row: tile, column: depth or tile, steps[0]: depth or tile}
     units |= {along: length, own_along: length, summed: length}
     ends = _ends(units)
     made: _Made = {}

@@ -45,6 +45,15 @@ CASES = {
         Tiles(rows=64, columns=32, depth=64, stages=2),
         {"dtype": "tf32", "transposed": (True, True), "out": "float32"},
     ),
+    "panels with half of their rows filled": (
+        Tiles(rows=64, depth=32, stages=3),
+        {"transposed": (False, False)},
+    ),
+    "two panels, of which one is": (Tiles(columns=96), {"size": (128, 192, 128)}),
+    "TF32, half of a row": (
+        Tiles(rows=64, depth=16, stages=2),
+        {"dtype": "tf32", "transposed": (False, False), "out": "float32"},
+    ),
 }
 TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "tf32": np.float32}
 
@@ -116,13 +125,10 @@ def test_stores_are_shown_to_products_before_every_barrier():
 @pytest.mark.parametrize(
     ("tiles", "options", "why"),
     [
-        (Tiles(depth=32), {}, "64 neighbours or a multiple"),
-        (Tiles(depth=16), {"dtype": "tf32"}, "32 neighbours or a multiple"),
-        (Tiles(columns=32), {}, "64 neighbours or a multiple"),
         (Tiles(columns=512), {"size": (128, 512, 64)}, "at most 256 columns"),
         (Tiles(rows=32), {}, r"multiple of 4 along threadIdx.z, got \[4, 8, 2\]"),
     ],
-    ids=["depth", "depth of TF32", "columns", "wide", "warps"],
+    ids=["wide", "warps"],
 )
 def test_products_that_no_warpgroup_multiplies_are_refused(tiles, options, why):
     with pytest.raises(LoweringError, match=f"wgmma: D: .*{why}"):

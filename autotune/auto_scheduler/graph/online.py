@@ -26,7 +26,7 @@ class OnlineGraph:
 
 
 # States of one graph share the operations of another.
-_Known = dict[tuple[int, int, int, int], OnlineGraph]
+_Known = dict[tuple[int, int, int, int, int], OnlineGraph]
 _KNOWN: WeakKeyDictionary[ComputeGraph, _Known] = WeakKeyDictionary()
 
 
@@ -38,7 +38,7 @@ def weighted_stage(graph: ComputeGraph, stage_id: int) -> WeightedRows | None:
 
 
 def online_graph(
-    graph: ComputeGraph, stage_id: int, length: int, apart: int, tile: int = 0
+    graph: ComputeGraph, stage_id: int, length: int, apart: int, tile: int = 0, depth: int = 0
 ) -> OnlineGraph | None:
     """Returns a graph whose stage is computed in parts of rows; None if it cannot be.
 
@@ -48,13 +48,14 @@ def online_graph(
         length: of the parts.
         apart: how far apart columns are that are joined together.
         tile: of how many the products have a multiple of rows and columns; 0: as they are.
+        depth: of how many columns and steps of scores instead; 0: of ``tile``.
     """
     known = _KNOWN.setdefault(graph, {})
-    key = (stage_id, length, apart, tile)
+    key = (stage_id, length, apart, tile, depth)
     if key not in known:
         found = weighted_stage(graph, stage_id)
         if found is not None and length >= 1 and tile:
-            found = in_whole_tiles(found, length, tile)
+            found = in_whole_tiles(found, length, tile, depth)
         if found is None or length < 1 or found.length % length:
             return None
         columns = extent_of(found.op.axis[-1]) or 1

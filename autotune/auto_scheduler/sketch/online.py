@@ -14,7 +14,7 @@ from typing import ClassVar
 from autotune.auto_scheduler.graph.online import online_graph, weighted_stage
 from autotune.auto_scheduler.sketch.in_block import TOGETHER, open_splits
 from autotune.auto_scheduler.sketch.inline import should_inline
-from autotune.auto_scheduler.sketch.part_tiles import PART_TILES, PartTiles
+from autotune.auto_scheduler.sketch.part_tiles import DEPTH, PART_TILES, PartTiles
 from autotune.auto_scheduler.sketch.product_tiles import bind_together
 from autotune.auto_scheduler.sketch.products import COLUMNS, arch_of, product_of
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
@@ -38,8 +38,8 @@ from autotune.te.whole_tiles import in_whole_tiles, is_longer
 # registers. Short rows, whose scores the cache of a GPU holds, are faster so too: of 512 three
 # kernels took 21.1 us on an H200, parts 8.0; of 256 a block that has whole rows 18.4, parts 7.9.
 _LENGTHS, _MOST_COLUMNS = (64, 128), 128
-# Bytes of a factor, and steps of an instruction.
-_HALF, _DEPTH = 2, 16
+# Bytes of a factor.
+_HALF = 2
 
 
 class RowsInParts:
@@ -67,10 +67,10 @@ class RowsInParts:
             return
         found = weighted_stage(state.compute_dag, stage_id)
         assert found is not None
-        for tiles, length, tile in _ways(context, found):
+        for tiles, length, ends in _ways(context, found):
             new = state.copy()
-            new.online(stage_id, length, tiles.apart, tile)
-            graph = online_graph(state.compute_dag, stage_id, length, tiles.apart, tile)
+            new.online(stage_id, length, tiles.apart, *ends)
+            graph = online_graph(state.compute_dag, stage_id, length, tiles.apart, *ends)
             assert graph is not None
             yield _in_parts(context, new, graph.parts, tiles)
 
@@ -82,21 +82,25 @@ def _has_place(state: State, stage_id: int) -> bool:
     return in_parts and stage_id in state.state_object.attach
 
 
-def _ways(context: SketchContext, found: WeightedRows) -> list[tuple[PartTiles, int, int]]:
-    """Return tiles of both products, with lengths of parts, and what rows are a multiple of.
+def _ways(
+    context: SketchContext, found: WeightedRows
+) -> list[tuple[PartTiles, int, tuple[int, ...]]]:
+    """Return tiles of both products, with lengths of parts, and what extents are multiples of.
 
-    That is 0 of tiles that both are whole of. Where warpgroups may multiply such, single warps do
-    not: they took 1.4 to 2 times as long.
+    That is nothing where both are of whole tiles. Where warpgroups may multiply such, single warps
+    do not: they took 1.4 to 2 times as long.
     """
     arch = arch_of(context)
     kinds = [tiles for tiles in PART_TILES if tiles.instructions == TENSOR_CORE or arch == ARCH]
     fitting = [tiles for tiles in kinds if _are_products(found, tiles)]
     lengths = [n for n in _LENGTHS if found.length % n == 0]
-    ways = [(tiles, length, 0) for tiles in fitting[-1:] for length in lengths]
+    ways: list[tuple[PartTiles, int, tuple[int, ...]]] = [
+        (tiles, length, ()) for tiles in fitting[-1:] for length in lengths
+    ]
     if ways and fitting[-1] is kinds[-1]:
         return ways
     return ways + [
-        (kinds[-1], length, kinds[-1].tile)
+        (kinds[-1], length, (kinds[-1].tile, kinds[-1].depth))
         for length in _LENGTHS
         if length < 2 * found.length and _are_products_of_zeros(found, kinds[-1], length)
     ]
@@ -104,12 +108,13 @@ def _ways(context: SketchContext, found: WeightedRows) -> list[tuple[PartTiles, 
 
 def _are_products_of_zeros(found: WeightedRows, tiles: PartTiles, length: int) -> bool:
     """Return whether with zeros, at most as much as there is, products are of whole tiles."""
-    longer = in_whole_tiles(found, length, tiles.tile)
+    longer = in_whole_tiles(found, length, tiles.tile, tiles.depth)
     if longer is None or not _are_products(longer, tiles):
         return False
-    axes = [found.op.axis[-2:], found.scores.axis[-2:], found.scores.reduce_axis]
-    extents = [extent_of(axis) or 1 for each in axes for axis in each]
-    return all(2 * extent >= tiles.tile for extent in extents)
+    rows, keys = found.scores.axis[-2:]
+    deep = [found.op.axis[-1], *found.scores.reduce_axis]
+    most = [(rows, tiles.tile), (keys, tiles.tile), *[(axis, tiles.depth) for axis in deep]]
+    return all(2 * (extent_of(axis) or 1) >= unit for axis, unit in most)
 
 
 def _are_products(found: WeightedRows, tiles: PartTiles) -> bool:
@@ -178,7 +183,7 @@ def _root(context: SketchContext, new: State, parts: RowParts) -> int:
 def _multiply(state: State, stage_id: int, row: int, tiles: PartTiles) -> None:
     """Order the loops of a product for instructions, the last from that of rows, and mark them."""
     *data, k = state.stages[stage_id].iters
-    chunk, step = state.split(stage_id, k, [_DEPTH])
+    chunk, step = state.split(stage_id, k, [DEPTH])
     state.reorder(stage_id, [*data[:row], chunk, step, *data[row:]])
     tiles.mark(state, stage_id, chunk, step)
 

@@ -13,11 +13,19 @@ from typing import ClassVar, Protocol
 from autotune.auto_scheduler.sketch.product_tiles import Loops, bind_together
 from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS, Product
 from autotune.auto_scheduler.sketch.tensor_cores import OWN, tile_for_warps
-from autotune.auto_scheduler.sketch.warpgroups import HALVES, PANEL, TILE, WARPS, split_in_tiles
+from autotune.auto_scheduler.sketch.warpgroups import (
+    HALVES,
+    TILE,
+    UNIT,
+    WARPS,
+    split_in_tiles,
+)
 from autotune.auto_scheduler.states.loops import Iterator
 from autotune.auto_scheduler.states.state import State
 from autotune.auto_scheduler.transform_steps.loops import TENSOR_CORE, WGMMA
 
+# Steps of an instruction of 16-bit floats.
+DEPTH = 16
 # Runs of neighbouring scores that a thread multiplies at once by ``mma.sync``.
 _RUNS = 8
 
@@ -38,12 +46,14 @@ class PartTiles(Protocol):
     Attributes:
         instructions: these.
         apart: how far apart columns are that are joined together.
-        tile: of how many rows and columns products with zeros beyond ends are a multiple.
+        tile: of how many rows products with zeros beyond ends are a multiple.
+        depth: of how many columns, and steps of scores.
     """
 
     instructions: ClassVar[str]
     apart: ClassVar[int]
     tile: ClassVar[int]
+    depth: ClassVar[int]
 
     def fits(self, product: Product) -> bool:
         """Return whether tiles of a product are whole."""
@@ -69,6 +79,7 @@ class WarpTiles:
     instructions: ClassVar[str] = TENSOR_CORE
     apart: ClassVar[int] = 1
     tile: ClassVar[int] = COLUMNS * OWN
+    depth: ClassVar[int] = COLUMNS * OWN
 
     def fits(self, product: Product) -> bool:
         """Return whether tiles of a product are whole."""
@@ -103,11 +114,12 @@ class WarpgroupTiles:
 
     instructions: ClassVar[str] = WGMMA
     apart: ClassVar[int] = 8
-    tile: ClassVar[int] = PANEL
+    tile: ClassVar[int] = TILE
+    depth: ClassVar[int] = DEPTH
 
     def fits(self, product: Product) -> bool:
-        """Return whether tiles of a product, and what is read of shared memory, are whole."""
-        return product.divides(TILE, PANEL) and product.extents[2] % product.panel == 0
+        """Return whether tiles of a product are whole; rows in shared memory need not be."""
+        return product.divides(TILE, UNIT) and product.extents[2] % product.depth == 0
 
     def root(self, state: State, stage_id: int, loops: Loops, columns: int) -> Iterator:
         """Tile for blocks and threads, which have two of each 8 columns."""

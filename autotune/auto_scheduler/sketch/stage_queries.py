@@ -113,8 +113,8 @@ def _begun_graph(state: State) -> ComputeGraph:
     """Return the graph that steps other than an `OnlineStep` have changed."""
     dag = state.compute_dag
     match state.transform_steps[:1]:
-        case [OnlineStep(stage_id, length, apart, tile)] if found := online_graph(
-            dag, stage_id, length, apart, tile
+        case [OnlineStep(stage_id, length, apart, tile, depth)] if found := online_graph(
+            dag, stage_id, length, apart, tile, depth
         ):
             return found.graph
     return dag

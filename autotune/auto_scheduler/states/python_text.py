@@ -52,11 +52,11 @@ class _Text(Replay):
     def write_stages(self) -> None:
         """Write where the tensors come from; TVM's text does not."""
 
-    def online(self, stage_id: int, length: int, apart: int, tile: int) -> None:
+    def online(self, stage_id: int, length: int, apart: int, tile: int, depth: int) -> None:
         """Begin anew with another graph."""
         product = self.labels[stage_id]
-        super().online(stage_id, length, apart, tile)
-        more = f", {tile}" if tile else ""
+        super().online(stage_id, length, apart, tile, depth)
+        more = f", {tile}, {depth}" if depth else f", {tile}" if tile else ""
         self.lines.append(f"tensors = te.online(tensors, {product}, {length}, {apart}{more})")
         self._label_stages()
 

@@ -175,9 +175,9 @@ class Replay:
 
     # One method a primitive.
 
-    def online(self, stage_id: int, length: int, apart: int, tile: int) -> None:
+    def online(self, stage_id: int, length: int, apart: int, tile: int, depth: int) -> None:
         """Begin anew with a graph in which a stage is computed in parts of rows."""
-        found = online_graph(self.dag, stage_id, length, apart, tile)
+        found = online_graph(self.dag, stage_id, length, apart, tile, depth)
         if self.steps or found is None:
             raise ScheduleError(
                 "it has to come before all other steps, and to name a product of a softmax and a "

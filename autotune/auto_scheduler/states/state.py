@@ -231,14 +231,17 @@ class State:
 
     # Stages.
 
-    def online(self, stage: StageKey, length: int, apart: int = 1, tile: int = 0) -> None:
+    def online(
+        self, stage: StageKey, length: int, apart: int = 1, tile: int = 0, depth: int = 0
+    ) -> None:
         """Compute a product of a softmax in parts of rows; it comes before all other steps.
 
         The stages are others from then on: see `autotune.te.online`.
         """
         check = Check(ScheduleError, "State.online")
         numbers = (check.whole("length", length, 1), check.whole("apart", apart, 1))
-        step = OnlineStep(self.stage_id(stage), *numbers, check.whole("tile", tile, 0))
+        ends = (check.whole("tile", tile, 0), check.whole("depth", depth, 0))
+        step = OnlineStep(self.stage_id(stage), *numbers, *ends)
         self._take(step)
         self._note_ops()
 

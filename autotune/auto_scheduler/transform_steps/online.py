@@ -29,30 +29,34 @@ class OnlineStep(TransformStep):
         apart: how far apart columns are that are joined together; 0 in records of versions that
             had other stages.
         tile: of how many the products compute a multiple of rows and columns; 0: as they are.
+        depth: of how many columns and steps of scores instead; 0: of ``tile``.
     """
 
     tag: ClassVar[str] = "ONL"
-    reads: ClassVar[Readers] = (whole, whole, whole, whole)
+    reads: ClassVar[Readers] = (whole, whole, whole, whole, whole)
     adds_stage: ClassVar[bool] = True
     length: int
     apart: int
     tile: int = 0
+    depth: int = 0
 
     def to_row(self) -> list[object]:
         """Return the row, which ends with what is not 0."""
         row = super().to_row()
-        return row if self.tile else row[:-1]
+        return row if self.depth else row[:-1] if self.tile else row[:-2]
 
     @classmethod
     def from_row(cls, values: Sequence[object]) -> TransformStep:
         """Return the step of a row; one without ``apart`` is of stages that there are no more."""
         left = len(cls.reads) - len(values)
-        return super().from_row([*values, *[0] * left] if left in (1, 2) else values)
+        return super().from_row([*values, *[0] * left] if 1 <= left <= 3 else values)
 
     def apply(self, state: StateObject) -> StateObject:
         """Begin with the stages of that graph."""
         self._check()
-        found = online_graph(state.dag, self.stage_id, self.length, self.apart, self.tile)
+        found = online_graph(
+            state.dag, self.stage_id, self.length, self.apart, self.tile, self.depth
+        )
         if state.transform_steps:
             raise refuse(self, "it has to come before all other steps")
         if found is None:
@@ -64,7 +68,7 @@ class OnlineStep(TransformStep):
     def replay(self, on: Replay) -> None:
         """Begin with a schedule of that graph."""
         self._check()
-        on.online(self.stage_id, self.length, self.apart, self.tile)
+        on.online(self.stage_id, self.length, self.apart, self.tile, self.depth)
 
     def _check(self) -> None:
         """Refuse a step of stages that there are no more."""

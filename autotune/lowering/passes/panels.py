@@ -1,11 +1,12 @@
 """The shared-memory layout of operands of ``wgmma``: panels with the 128-byte swizzle.
 
 A tile becomes panels, one after another, of rows of 128 bytes (64 elements of 16 bits, or 32
-floats). The eight 16-byte vectors of a row are permuted by the last three bits of its number
-("128-byte swizzle", PTX ISA), so that neither copies nor products have bank conflicts. The layout
-without a swizzle, in columns of vectors, separates the 32 bytes that arrive together: with it a
-product of 4096 took 693 us on an H200. Rows run along the reduction or, for 16-bit floats, across
-it; other floats that are not contiguous along it are transposed by the stages that copy them.
+floats), of which the last may have nothing in the end of its rows. The eight 16-byte vectors of a
+row are permuted by the last three bits of its number ("128-byte swizzle", PTX ISA), so that
+neither copies nor products have bank conflicts. The layout without a swizzle, in columns of
+vectors, separates the 32 bytes that arrive together: with it a product of 4096 took 693 us on an
+H200. Rows run along the reduction or, for 16-bit floats, across it; other floats that are not
+contiguous along it are transposed by the stages that copy them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from autotune.ir.dtype import bits_of
 from autotune.ir.expr import Call
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Buffer
+from autotune.utils.math import ceil_div
 
 # Bytes of a row of a panel, of a vector of it, and rows after which exchanges repeat.
 _ROW, _VECTOR, TURN = 128, 16, 8
@@ -53,10 +55,10 @@ class Tile:
         return self.transposed and self.item == _TRANSPOSABLE_BYTES
 
     @property
-    def fits(self) -> bool:
-        """Whether rows of panels are whole."""
+    def size(self) -> int:
+        """Elements of all panels."""
         width = self.width if self.across == self.transposed else self.rows
-        return width % row_of(self.buffer.dtype) == 0
+        return ceil_div(width, row_of(self.buffer.dtype)) * self.panel
 
     @property
     def panel(self) -> int:

@@ -21,7 +21,7 @@ be memory of a warp instead: then each thread passes what it has of it, as to ``
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product as tuples
 from math import prod
 
@@ -43,7 +43,7 @@ from autotune.ir.visitor import StmtRewriter
 from autotune.lowering.extents import constant_iterations, known
 from autotune.lowering.passes.draft import Draft
 from autotune.lowering.passes.layouts import lay_out
-from autotune.lowering.passes.panels import Tile, row_of
+from autotune.lowering.passes.panels import Tile
 from autotune.lowering.passes.sum_order import SumOrder
 from autotune.lowering.passes.sums_in_flight import COMMIT, FENCE, SUMS, effect, waited
 from autotune.lowering.passes.tensor_cores import (
@@ -169,8 +169,7 @@ class _Multiplier(StmtRewriter):
             raise self._refusal(
                 "expected each thread to have rows 8 apart of the 64 of a warpgroup and two of "
                 f"each 8 of at most {MOST_COLUMNS} columns, and whole operands in shared memory, "
-                f"{row_of(left.buffer.dtype)} neighbours or a multiple in a row, got "
-                f"{sums[0].total}"
+                f"got {sums[0].total}"
             )
         self.tiles[right.buffer] = b
         if not order.is_given:
@@ -207,9 +206,9 @@ class _Multiplier(StmtRewriter):
         size = prod(known(buffer.shape, buffer.name))
         if not plain or size != rows * width or buffer.scope != "shared" or buffer in self.tiles:
             return None
-        new = Buffer(buffer.name, (size,), buffer.dtype, buffer.scope)
-        tile = Tile(new, rows, width, transposed)
-        return tile if tile.fits else None
+        tile = Tile(buffer, rows, width, transposed)
+        new = Buffer(buffer.name, (tile.size,), buffer.dtype, buffer.scope)
+        return replace(tile, buffer=new)
 
     def _whole(
         self, buffer: Buffer, tile: Tile, chunk: For, count: int, lanes: _Lanes

@@ -63,12 +63,12 @@ def masked(
     return [q, k, v, bias, *(named[each] for each in outputs), topi.cast(sums, dtype)]
 
 
-def in_parts(tensors, kind=None, arch="sm_90"):
+def in_parts(tensors, kind=None, arch=None):
     """The task of a graph, and the cost models of its programs in parts of rows.
 
-    Of one kind, if it is given.
+    Of one kind, if it is given; single warps multiply where there are no warpgroups.
     """
-    task = task_of(tensors, arch)
+    task = task_of(tensors, arch or ("sm_80" if kind is OnlineCostModel else "sm_90"))
     sketches = [
         each
         for each in sketches_of(task, PARAMS)
@@ -272,15 +272,16 @@ def test_estimates_of_attention_in_parts_say_what_lowering_finds(length, depth):
 @pytest.mark.parametrize(
     ("tensors", "count"),
     [
-        (masked(), 3),
+        (masked(), 1),
         (masked(outputs=["scores"]), 0),
         (masked(outputs=["share"]), 0),
-        (masked(length=64), 2),
-        (masked(length=128), 4),
+        (masked(length=64), 1),
+        (masked(length=128), 2),
         (masked(length=200), 2),
         (masked(length=200, depth=64), 2),
         (masked(length=31), 0),
-        (masked(depth=24), 0),
+        (masked(depth=24), 2),
+        (masked(depth=7), 0),
         (masked(depth=256), 0),
         (masked(axis=1), 0),
         (masked(dtype="float32"), 0),
@@ -294,7 +295,8 @@ def test_estimates_of_attention_in_parts_say_what_lowering_finds(length, depth):
         "zeros behind the last part",
         "and none behind columns",
         "more zeros than rows",
-        "not of tiles",
+        "zeros behind steps",
+        "more zeros than columns",
         "more results than registers",
         "of columns",
         "not for tensor cores",
@@ -305,24 +307,40 @@ def test_parts_are_of_what_nobody_else_needs(tensors, count):
 
 
 @pytest.mark.parametrize(
-    ("length", "depth", "kinds"),
+    ("length", "depth", "arch", "kinds"),
     [
-        (64, 64, [OnlineWarpgroupCostModel]),
-        (1024, 64, [OnlineWarpgroupCostModel] * 2),
-        (1024, 32, [OnlineCostModel] * 2 + [OnlineWarpgroupCostModel] * 2),
-        (1024, 96, [OnlineCostModel] * 2 + [OnlineWarpgroupCostModel] * 2),
-        (1000, 32, [OnlineWarpgroupCostModel] * 2),
+        (64, 64, "sm_90", [OnlineWarpgroupCostModel]),
+        (1024, 64, "sm_90", [OnlineWarpgroupCostModel] * 2),
+        (1024, 32, "sm_90", [OnlineWarpgroupCostModel] * 2),
+        (1024, 96, "sm_90", [OnlineWarpgroupCostModel] * 2),
+        (1000, 40, "sm_90", [OnlineWarpgroupCostModel] * 2),
+        (1024, 64, "sm_80", [OnlineCostModel] * 2),
     ],
 )
-def test_warps_multiply_where_warpgroups_may_not(length, depth, kinds):
-    assert [type(each) for each in in_parts(attention(7, length, depth))[1]] == kinds
+def test_warps_multiply_where_warpgroups_may_not(length, depth, arch, kinds):
+    models = in_parts(attention(7, length, depth), arch=arch)[1]
+    assert [type(each) for each in models] == kinds
+
+
+@pytest.mark.parametrize(
+    ("depth", "steps", "columns"), [(96, 6, 96), (80, 5, 80), (40, 3, 48), (32, 2, 32)]
+)
+def test_warpgroups_multiply_no_more_than_whole_steps_of_a_depth(depth, steps, columns):
+    task, models = in_parts(attention(2, 256, depth))
+    kernel = driver.kernel_of(
+        task.realise(models[0].program.candidate(drawn(models[0], 1)[0])).what, task.target, "k"
+    )
+    loop = re.search(r"wgmma_fence\(\);\n((?: *wgmma_m64n64k16_f16<.*\n)+)", kernel.source)
+    assert loop is not None
+    assert len(loop[1].splitlines()) == steps
+    assert f"wgmma_m64n{columns}k16_f16_passed<1>" in kernel.source
 
 
 def test_records_hold_attention_in_parts():
     task, (model, *_) = in_parts(attention(HEADS, LENGTH, DEPTH))
     state = model.program.candidate(drawn(model, 1)[0])
     rows = RecordedState(state.transform_steps).to_json()
-    assert rows[0] == ["ONL", 8, 64, 1]
+    assert rows[0] == ["ONL", 8, 64, 8]
     again = RecordedState.from_json(rows)
     assert again.transform_steps == state.transform_steps
     schedule, tensors = task.compute_dag.apply_steps_from_state(again)
@@ -348,10 +366,10 @@ def test_records_say_of_how_many_rows_tiles_are():
     task, models = in_parts(attention(HEADS, 197, 64))
     state = models[0].program.candidate(drawn(models[0], 1)[0])
     rows = RecordedState(state.transform_steps).to_json()
-    assert rows[0] == ["ONL", 8, 64, 8, 64]
+    assert rows[0] == ["ONL", 8, 64, 8, 64, 16]
     assert RecordedState.from_json(rows).transform_steps == state.transform_steps
     text = task.compute_dag.print_python_code_from_state(state, "python")
-    assert "te.online(tensors, compute, 64, 8, 64)" in text
+    assert "te.online(tensors, compute, 64, 8, 64, 16)" in text
 
 
 def test_parts_come_before_all_other_steps():

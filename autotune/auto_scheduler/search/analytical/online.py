@@ -219,7 +219,8 @@ class OnlineShape(TensorShape):
         transposed = product.transposed[side]
         rows, width = (depth, across) if transposed else (across, depth)
         unit, offset = row_gap(product, transposed)
-        gap = (offset - width) % unit if self.gaps else 0.0
+        # Without gaps rows are of whole panels, of which the last may have nothing in its end.
+        gap = (offset - width) % unit if self.gaps else -width % product.panel
         return np.asarray(rows * (width + gap) * product.item)
 
 
