@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from autotune.codegen.dialect import Dialect
 from autotune.codegen.distributed_fills import DISTRIBUTED_FILLS, has_distributed_fills
-from autotune.codegen.expressions import FACTORS, SUM, UNARY, ExpressionPrinter
+from autotune.codegen.expressions import FACTORS, SHIFT, SUM, UNARY, ExpressionPrinter
 from autotune.codegen.extern_calls import buffers_in_words
 from autotune.codegen.guarded_loads import GUARDED_LOADS, has_guarded_loads
 from autotune.codegen.identifiers import Names
@@ -139,7 +139,7 @@ class StatementPrinter:
         """Write a loop; its kind is a pragma in front."""
         if node.kind in (ForKind.THREAD, ForKind.VTHREAD):
             raise AssertionError(f"loop {node.var.name!r} is left of kind {node.kind.value}")
-        extent = self.expressions.text(node.extent)
+        extent = self.expressions.text(node.extent, SHIFT)
         outermost_parallel = node.kind is ForKind.PARALLEL and not self.in_pragma
         if node.kind is ForKind.VECTORIZED and self.vector_loop(node):
             return
@@ -181,7 +181,7 @@ class StatementPrinter:
         if made is not None:
             if made.steps <= MOST_STEPS:
                 self.line(self.dialect.unroll.format(made.steps))
-            extent = self.expressions.text(node.extent)
+            extent = self.expressions.text(node.extent, SHIFT)
             step = f"{i} += LANES({made.type})"
             self.line(f"for ({INDEX_TYPE} {i} = 0; {i} < {extent}; {step}) {{")
             self.line(f"{INDENT}{made.statement}")

@@ -80,6 +80,28 @@ static __device__ __forceinline__ void wgmma_show() {
 }
 #endif
 """
+_HOLD_TEXT = """\
+// Keeps what a value is computed of before the waits that follow: else the assembler, which sees
+// that they do not concern it, waits first. The branch is for all threads of a warp or for none.
+static __device__ __forceinline__ void wgmma_hold(float value) {
+#ifndef AUTOTUNE_EMULATE
+  if (__any_sync(0xffffffffu, value > 1e38f)) asm volatile("nanosleep.u32 0;");
+#endif
+}
+"""
+_TURN_TEXT = """\
+// Turns of two warpgroups at beginning products: 0 lets the first one begin, 1 waits for the own
+// turn, 2 passes it to the other, and 3 takes what was passed last.
+template <int STEP>
+static __device__ __forceinline__ void warpgroup_turn() {
+#ifndef AUTOTUNE_EMULATE
+  const int group = threadIdx.z / 4;
+  if (STEP == 0 && group != 1 || STEP == 3 && group != 0) return;
+  if (STEP % 2) asm volatile("bar.sync %0, 256;" ::"r"(1 + group) : "memory");
+  else asm volatile("bar.arrive %0, 256;" ::"r"(2 - group) : "memory");
+#endif
+}
+"""
 _PRODUCT_TEXT = """\
 template <int LEFT_TURNED, int RIGHT_TURNED>
 static __device__ __forceinline__ void {name}(
@@ -244,12 +266,20 @@ def _exchanges() -> dict[str, str]:
 
 
 # What all share comes with the fence, which stands before every product.
-FENCE = "wgmma_fence"
+FENCE, HOLD, TURN = "wgmma_fence", "wgmma_hold", "warpgroup_turn"
 
 
 def warpgroup_helpers() -> dict[str, str]:
     """Return the functions by name, as text."""
-    return {FENCE: _SHARED_TEXT, **_products(), **_passed_products(), **_pairs(), **_exchanges()}
+    return {
+        FENCE: _SHARED_TEXT,
+        HOLD: _HOLD_TEXT,
+        TURN: _TURN_TEXT,
+        **_products(),
+        **_passed_products(),
+        **_pairs(),
+        **_exchanges(),
+    }
 
 
 def warpgroup_functions() -> dict[str, dict[str, str]]:
@@ -264,6 +294,8 @@ def warpgroup_functions() -> dict[str, dict[str, str]]:
         "wgmma_commit": "wgmma_commit()",
         "wgmma_wait": "wgmma_wait<{0}>()",
         "wgmma_sums": "wgmma_sums<{1}>({0})",
+        HOLD: f"#{HOLD}({{0}})",
+        TURN: f"#{TURN}<{{0}}>()",
         "wgmma_show": "wgmma_show()",
     }
     return {name: {"*": text} for name, text in table.items()}

@@ -20,6 +20,20 @@ slot less; of three, what is filled one slot ahead would come too late::
       fill slot (k + n - 2) % n for k + n - 2
       wait until k - 1 is used
 
+Of a loop over parts that multiplies twice the second product overlaps with the next part
+(`autotune.lowering.passes.overlapped`), which needs what the first one reads of that part. This is
+filled one iteration further ahead than the rest::
+
+    fill slots 0 .. n - 2, first of slot n - 1
+    wait for slot 0, barrier
+    use first of slot 0
+    for k:                                       # but the last
+      wait for first of slot (k + 1) % n, barrier
+      fill first of slot k % n for k + n, second of slot (k + n - 1) % n for k + n - 1
+      use first of slot (k + 1) % n, second of slot k % n
+    wait, barrier
+    use second of the last slot
+
 A loop marked ``persistent`` is over the turns of a block, which computes one tile after another.
 What a pipeline in it begins with is filled a turn ahead: it is on its way while results are
 stored::
@@ -37,7 +51,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import isinf
+from math import isinf, prod
 
 from autotune.ir.analysis_affine import Affine, constant, shift_affine
 from autotune.ir.expr import Expr, Var
@@ -60,6 +74,7 @@ from autotune.ir.visitor import Rewriter, StmtRewriter
 from autotune.lowering.extents import constant_iterations
 from autotune.lowering.passes.buffer_accesses import read_buffers, written_buffers
 from autotune.lowering.passes.draft import Draft, Slots
+from autotune.lowering.passes.overlapped import Turns, TwoProducts
 from autotune.lowering.passes.ownership import Slot
 from autotune.lowering.passes.slots import Move, ToCopies, padded_size
 from autotune.lowering.passes.staging import stage_through_registers
@@ -77,9 +92,14 @@ def pipeline_loops(stmt: Stmt, draft: Draft) -> Stmt:
 
     ``draft.slots`` is told which slot each new index is in, which is more than the index shows.
     """
-    pipeliner = _Pipeliner(draft.simplifier, draft.slots)
+    pipeliner = _Pipeliner(draft.simplifier, draft.slots, Turns(_warpgroups(draft)))
     stmt = pipeliner.rewrite(stmt)
     return _Reallocate(pipeliner.rings).rewrite(stmt) if pipeliner.rings else stmt
+
+
+def _warpgroups(draft: Draft) -> int:
+    """Return how many warpgroups a block has."""
+    return prod([thread.count for thread in draft.threads if "threadIdx" in thread.tag]) // 128
 
 
 @dataclass
@@ -94,9 +114,10 @@ class _TileLoop:
 class _Pipeliner(StmtRewriter):
     """Rewrites the marked loops; ``rings`` maps each buffer to the larger one it became."""
 
-    def __init__(self, simplifier: Simplifier, slots: Slots) -> None:
+    def __init__(self, simplifier: Simplifier, slots: Slots, in_turn: Turns) -> None:
         self.simplifier = simplifier
         self.slots = slots
+        self.in_turn = in_turn
         self.rings: dict[Buffer, Buffer] = {}
         # Those in whose body the statement stands, on its own level.
         self.turns: _TileLoop | None = None
@@ -167,6 +188,10 @@ class _Pipeliner(StmtRewriter):
         extent = self.simplifier.form_of(loop.extent)
         ring = _Ring(loop, extent, depth, lead, is_async, is_late)
         used = self._moved(begun, ring, 0)
+        halves = TwoProducts.of(uses) if is_async and self.turns is None else None
+        overlapped = halves and self._overlapped(ring, fills, halves)
+        if overlapped:
+            return overlapped
         if is_async:
             return self._asynchronous(ring, seq(*fills), used, end)
         return self._double_buffer(ring, seq(*fills), used)
@@ -180,6 +205,45 @@ class _Pipeliner(StmtRewriter):
         else:
             body = seq(*arrival, more, AsyncCommit(), use)
         return self._over_turns(ring, fill, seq(ring.loop.with_body(body), end))
+
+    def _overlapped(self, ring: _Ring, fills: Sequence[Stmt], halves: TwoProducts) -> Stmt | None:
+        """Return a ring whose second products run in the next iteration; None if none can."""
+        early, late = (
+            [each for each in fills if written_buffers(each) <= read_buffers(half)]
+            for half in (halves.first, halves.second)
+        )
+        least, most = ring.extent.bounds
+        if len(early) + len(late) < len(fills) or least < 1 or most < 3:
+            return None
+        lead, start, end = ring.lead, constant(0), shift_affine(ring.extent, -1)
+        is_there = self.simplifier.compare("<", constant(lead), ring.extent)
+        ahead = self._copied(ring, self._at(seq(*early), ring, constant(lead)))
+        first = (self._first(ring, seq(*fills)), If(is_there, ahead), AsyncCommit())
+        begin = [self._at(each, ring, start) for each in halves.alone]
+        later = self._copied(ring, self._moved(seq(*early), ring, lead + 1))
+        others = self._ahead(ring, seq(*late))
+        arrival = (AsyncWait(lead - 1), Barrier("shared"))
+        fill = (
+            If(self._in_range(ring, lead + 1), later),
+            others if lead == 1 else If(self._in_range(ring, lead), others),
+            AsyncCommit(),
+        )
+        begun = (self._moved(halves.first, ring, 1), self._moved(halves.second, ring, 0))
+        turns = self.in_turn
+        body = seq(
+            *arrival,
+            *((turns.wait, *begun, turns.next, *fill) if turns.are_two else (*fill, *begun)),
+            waited(1),
+            self._moved(seq(halves.first_sums, halves.factors), ring, 1),
+            self._moved(halves.held, ring, 1) if turns.are_two else seq(),
+            waited(0),
+            self._moved(seq(halves.second_sums, halves.prepared), ring, 1),
+        )
+        notes, extent = ring.loop.annotations, self.simplifier.expr(end)
+        loop = For(ring.loop.var, extent, ring.loop.kind, body, None, notes)
+        last = (self._at(halves.second, ring, end), waited(0), halves.second_sums)
+        whole = (turns.begin, loop, turns.end, *arrival, *last)
+        return seq(*first, AsyncWait(lead), Barrier("shared"), *begin, *whole)
 
     def _double_buffer(self, ring: _Ring, fill: Stmt, use: Stmt) -> Stmt:
         more, in_range = self._ahead(ring, fill), self._in_range(ring, ring.lead)

@@ -169,7 +169,7 @@ def test_zeros_are_copied_where_a_tile_is_cut_and_stores_stay_wide():
     assert "__pipeline_memcpy_async(k_whole_shared" in of_parts.partition("} else {")[0]
     # Scores of the last part alone are asked whether they are of a key.
     plain, _, cut = (
-        of_parts.partition("} else {")[2].partition("if (part < 3) {")[2].partition("} else {")
+        of_parts.partition("} else {")[2].partition("if (part < 2) {")[2].partition("} else {")
     )
     assert " ? " not in plain
     assert " ? scores" in cut
