@@ -328,7 +328,8 @@ def compile_emulated(
     common = [*command[1:], *common_flags(checked)]
     header = precompiled(command[:1], common, timeout_s or 120.0, apart=True)
     for first in [header, []] if header else [[]]:
-        argv = [*command, *first, *unit.flags, str(text), "-o", str(out)]
+        libraries = [flag for flag in first if flag.startswith("-l")]  # once more, after the text
+        argv = [*command, *first, *unit.flags, str(text), "-o", str(out), *libraries]
         try:
             done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout_s)
         except subprocess.TimeoutExpired as error:

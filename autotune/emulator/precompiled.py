@@ -34,6 +34,12 @@ OBJECT = "emulator.o"
 # of lines in DWARF 5 is of the wrong file where the functions of a kernel come first.
 _APART = ("-DEMULATOR_APART", "-fno-exceptions", "-gdwarf-4")
 _LINKED = ("-DEMULATOR_LINKED", "-fno-exceptions", "-gdwarf-4")
+# How far kernels are optimized, which is no matter of the emulator linked to them.
+_LEVELS = ("-O0", "-O1")
+# What is linked to that needs libraries of C alone. To look through C++'s takes as long as half of
+# what else a small kernel costs, and the older linker is the quicker one, where there is one.
+_OF_C = ("-nodefaultlibs", "-Wl,-z,defs", "-lm", "-lpthread", "-ldl", "-lc", "-lgcc")
+_GOLD = "gold"
 # It costs as much to make as four kernels gain.
 _WITHOUT = 2
 # Kernels that are compiled before it is tried again in a process where it could not be made.
@@ -49,6 +55,7 @@ _DEAD_S = 600
 _MAGIC = b"gpch"
 _compiled: Counter[Path] = Counter()
 _looked_at: dict[Path, bool] = {}
+_links: dict[Path, list[str]] = {}
 
 
 @cache
@@ -83,9 +90,12 @@ def precompiled(
             _looked_at.pop(folder, None)
         if not _fits(folder, apart):
             return []
-        linked = [*_APART, "-Wl,--as-needed", "-Xlinker", str(folder / OBJECT)] if apart else []
-        return [f"-I{folder}", *linked]
+        return [f"-I{folder}", *(_linked(folder / OBJECT, *_links[folder]) if apart else ())]
     return []
+
+
+def _linked(object_: Path, *flags: str) -> list[str]:
+    return [*_APART, "-Wl,--as-needed", "-Xlinker", str(object_), *flags]
 
 
 def _folder(command: tuple[str, ...], flags: tuple[str, ...]) -> Path:
@@ -131,9 +141,10 @@ def _is_as_made(folder: Path, content: bytes) -> bool:
     try:
         facts = json.loads((folder / "facts.json").read_bytes())
         read = [_state(path) for path, *_ in facts["read"]]
+        _links[folder] = [str(flag) for flag in facts["link"]]
     except (OSError, ValueError, TypeError, LookupError):
         return False
-    return bool(facts == {"read": read, "sum": zlib.crc32(content)})
+    return bool(facts == {**facts, "read": read, "sum": zlib.crc32(content)})
 
 
 def _state(path: str) -> list[object]:
@@ -149,7 +160,7 @@ def _made(folder: Path, command: Sequence[str], flags: Sequence[str], timeout_s:
         _turn(folder) as own,
         tempfile.TemporaryDirectory(prefix=prefix, dir=folder.parent) as temporary,
     ):
-        apart = set(_APART) <= set(flags)
+        apart, shared = set(_APART) <= set(flags), ""
         if not own or _is_there(folder, apart):
             return own
         new = Path(temporary, "new")
@@ -160,9 +171,12 @@ def _made(folder: Path, command: Sequence[str], flags: Sequence[str], timeout_s:
         made = {f"{HEADER}.gch": [*kept, *header]}
         if apart:
             # It checks nothing of its own, and what it says has the lines of kernels alone.
-            plain = [flag for flag in kept if flag not in (*_APART, *CHECK_FLAGS)]
+            plain = [flag for flag in kept if flag not in (*_APART, *CHECK_FLAGS, *_LEVELS)]
             made[OBJECT] = [*_LINKED, *plain, "-O2", "-g0", "-c", "-x", "c++"]
+            shared = _folder(tuple(command), tuple(made[OBJECT])).name
         for name, options in made.items():
+            if name == OBJECT and _copied(folder.parent, shared, new / name):
+                continue
             argv = [*command, *options, "-o", str(new / name), str(INCLUDE / HEADER)]
             done = run(argv, timeout_s, temporary, variables={"TMPDIR": temporary})
             timeout_s -= done.seconds
@@ -171,13 +185,40 @@ def _made(folder: Path, command: Sequence[str], flags: Sequence[str], timeout_s:
                 return False
             os.chmod(new / name, 0o600)
         content = b"".join((new / name).read_bytes() for name in made)
-        facts = {"read": _read_files(rules), "sum": zlib.crc32(content)}
+        link = _quick_link(command, new / OBJECT, temporary, timeout_s) if apart else []
+        facts = {"read": _read_files(rules), "sum": zlib.crc32(content), "link": link}
+        facts["object"] = shared
         (new / "facts.json").write_text(json.dumps(facts))
         # One of which a part is gone, as where old files are swept away, is made again.
         shutil.rmtree(folder, ignore_errors=True)
         os.replace(new, folder)
     _forget_old(folder.parent)
     return True
+
+
+def _copied(parent: Path, shared: str, path: Path) -> bool:
+    """Copy the emulator from beside a header of other flags; return whether there is one.
+
+    It takes ten times as long to make as the header does.
+    """
+    for facts in parent.glob("*/facts.json"):
+        with contextlib.suppress(OSError, ValueError, TypeError, LookupError, AttributeError):
+            if json.loads(facts.read_bytes())["object"] == shared and _fits(facts.parent, True):
+                path.write_bytes((facts.parent / OBJECT).read_bytes())
+                os.chmod(path, 0o600)
+                return True
+    return False
+
+
+def _quick_link(command: Sequence[str], object_: Path, folder: str, timeout_s: float) -> list[str]:
+    """Return the flags with which the emulator is linked soonest; none if it takes no others."""
+    faster = [[f"-fuse-ld={_GOLD}"]] if shutil.which(f"ld.{_GOLD}") else []
+    for flags in ([*more, *_OF_C] for more in [*faster, []]):
+        argv = [*command, "-shared", *_linked(object_, *flags), "-o", "linked.so"]
+        done = run(argv, timeout_s, folder, variables={"TMPDIR": folder})
+        if done.returncode == 0:
+            return flags
+    return []
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import pytest
 
 from autotune.emulator import EmulatedKernel, compile_emulated, precompiled
 from autotune.emulator.build import common_flags, cxx_compiler, emulated
+from autotune.emulator.check_flags import CHECK_FLAGS
 from autotune.emulator.precompiled import HEADER, OBJECT
 from autotune.errors import CompileError, DeviceError
 from autotune.kernel import SourceKernel, arg
@@ -43,6 +44,12 @@ THROWING = SourceKernel(
     "twice",
     "inline void refuse() { throw 1; }\n"
     'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }',
+    [arg("x", (32,), role="inout")],
+    block=32,
+).kernel("cuda")
+ALLOCATING = SourceKernel(
+    "twice",
+    'extern "C" __global__ void twice(float* x) { delete new float; x[threadIdx.x] *= 2; }',
     [arg("x", (32,), role="inout")],
     block=32,
 ).kernel("cuda")
@@ -159,8 +166,46 @@ def test_a_kernel_without_the_cxx_library_is_not_linked_with_it(folder, tmp_path
     assert "libstdc++" not in needed  # to read its symbols takes longer than to compile the kernel
 
 
-def test_text_that_the_emulator_cannot_be_linked_to_is_compiled_with_it(folder, tmp_path):
-    twice = EmulatedKernel(compile_emulated(THROWING, tmp_path / "twice.so"), THROWING)
+def test_the_emulator_is_made_once_for_kernels_of_all_flags(folder, monkeypatch):
+    began = []
+
+    def counted(argv, *rest, **more):
+        began.append(argv)
+        return run(argv, *rest, **more)
+
+    monkeypatch.setattr(precompiled, "run", counted)
+    monkeypatch.setattr(precompiled, "_WITHOUT", 0)
+    flags = ["-O1" if flag == "-O0" else flag for flag in FLAGS if flag not in CHECK_FLAGS]
+    found = precompiled.precompiled([cxx_compiler()], flags, apart=True)
+    assert not any("-c" in argv for argv in began)
+    (other,) = (Path(flag) for flag in found if flag.endswith(OBJECT))
+    assert other.parent != folder
+    assert other.read_bytes() == (folder / OBJECT).read_bytes()
+    object_damaged(folder)
+    precompiled._looked_at.clear()
+    shutil.rmtree(other.parent)
+    assert precompiled.precompiled([cxx_compiler()], flags, apart=True)
+    assert sum("-c" in argv for argv in began) == 1
+
+
+def test_it_is_linked_as_the_compiler_does_where_that_takes_no_libraries_of_c_alone(
+    folder, tmp_path, monkeypatch
+):
+    def refusing(argv, *rest, **more):
+        return Completed(1, "") if "-nodefaultlibs" in argv else run(argv, *rest, **more)
+
+    assert "-nodefaultlibs" in asked()
+    precompiled._looked_at.clear()
+    monkeypatch.setattr(precompiled, "run", refusing)
+    quick = precompiled._quick_link([cxx_compiler()], folder / OBJECT, str(tmp_path), 9.0)
+    facts = json.loads((folder / "facts.json").read_text())
+    (folder / "facts.json").write_text(json.dumps({**facts, "link": quick}))
+    assert asked()[-1] == str(folder / OBJECT)
+
+
+@pytest.mark.parametrize("kernel", [THROWING, ALLOCATING], ids=["throws", "needs_the_cxx_library"])
+def test_text_that_the_emulator_cannot_be_linked_to_is_compiled_with_it(folder, tmp_path, kernel):
+    twice = EmulatedKernel(compile_emulated(kernel, tmp_path / "twice.so"), kernel)
     twice.run([x := np.ones(32, "float32")])
     assert x.sum() == 64
 
