@@ -154,17 +154,20 @@ def short_searches():
         yield
 
 
-# Folders whose tests compile hundreds of small networks. Templates, schedules and random programs
-# are compiled as users have them, in theirs.
-_OF_NETWORKS = ("torch", "importers", "network", "compat", "graph")
+# Folders whose tests compile hundreds of small kernels, of networks and of trials. Templates,
+# schedules and random programs are compiled as users have them, in theirs.
+_QUICK = (
+    *("torch", "importers", "network", "compat", "graph"),
+    *("auto_scheduler", "measure", "tuner", "faults", "contract", "fleet", "cli", "workload"),
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_kernels(request):
-    """Optimize C for networks in a third of the time, but where all cases run."""
+    """Optimize C in a third of the time, here and in builders, but where all cases run."""
     folder = request.path.relative_to(Path(__file__).parent).parts[0]
     with pytest.MonkeyPatch.context() as patch:
-        if folder in _OF_NETWORKS and not request.config.getoption("--all-cases"):
+        if folder in _QUICK and not request.config.getoption("--all-cases"):
             patch.setattr("autotune.runtime.compile.compilers._LEVEL", "-Og")
         yield
 

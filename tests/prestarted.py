@@ -26,6 +26,7 @@ import traceback
 from pathlib import Path
 from types import SimpleNamespace
 
+from autotune.runtime.compile import compilers
 from autotune.utils import child, children
 
 _MODULES = ("autotune.measure.build.worker", "autotune.measure.run.worker")
@@ -100,6 +101,7 @@ class _Templates:
             if not template.works:
                 return None
             order = {"path": spec[0], "environment": environment, "folder": os.getcwd()}
+            order["level"] = compilers._LEVEL
             try:
                 return template.fork(order, [*pipes, output])
             except (OSError, ValueError):  # a test has ended all children
@@ -229,6 +231,7 @@ def _become(module, order, requests, replies, armed, output):
         os.environ.clear()
         os.environ.update(order["environment"])
         sys.path[:] = order["path"]
+        compilers._LEVEL = order["level"]
         child.run(module, requests, replies, armed)
         status = 0
     except SystemExit as error:
