@@ -80,6 +80,7 @@ def test_a_sum_ends_before_what_lies_behind_it_in_memory(kind):
         assert all("mma_" in each.source for each in found)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_convolutions_of_any_number_of_channels_are_right(name, tmp_path):
     for kind, instruction in zip(KINDS, ("mma_m16n8k", "wgmma_m64n"), strict=True):

@@ -336,6 +336,7 @@ def test_parts_are_of_what_nobody_else_needs(tensors, count):
     assert len(in_parts(tensors)[1]) == count
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("length", "depth", "arch", "kinds"),
     [

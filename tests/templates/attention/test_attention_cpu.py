@@ -21,6 +21,7 @@ EXTENTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("tile", range(len(TILES)))
 def test_partial_tiles_and_parts_of_keys_give_the_right_sums(tile):
     """Each tile has all extents, and each extent is causal with some tiles."""
@@ -30,6 +31,7 @@ def test_partial_tiles_and_parts_of_keys_give_the_right_sums(tile):
         run_over_nan(shape, attention_cpu, TILES[tile])
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("layout", ["BHSD", "BSHD", "packed"])
 def test_heads_are_read_where_each_layout_has_them(layout):
     shape = FloatAttention(2, 4, 2, 37, 37, 24, True, 0.3, layout=layout)
@@ -40,6 +42,7 @@ def test_heads_are_read_where_each_layout_has_them(layout):
         run_over_nan(shape, attention_cpu, choice, target, optimized=True)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("bias", "tile"), [((2, 4, 37), 0), ((1, 4, 1), 1), ((2, 1, 37), 3)])
 def test_a_bias_is_added_to_the_scores_of_each_part_of_keys(bias, tile):
     shape = FloatAttention(2, 4, 2, 37, 70, 24, True, 0.3, layout="BSHD", bias=bias)

@@ -92,6 +92,7 @@ def test_defaults_are_choices_of_the_space(batch, heads, keys):
     assert attention_space.FEW_QUERIES.violation(shape, choice, HOPPER) is None
 
 
+@pytest.mark.many_cases
 @needs_nvcc
 @pytest.mark.parametrize("size", [64, 128, 192])
 def test_nothing_is_spilled(size, tmp_path):

@@ -55,6 +55,7 @@ WALKED = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", WALKED)
 def test_blocks_walk_over_rows_that_fill_a_device_more_than_once(name, tmp_path, monkeypatch):
     monkeypatch.setattr(attention_wgmma.common, "multiprocessors", lambda target: 1)

@@ -160,6 +160,7 @@ def test_sums_of_what_lies_in_the_padding_are_left_out():
         run_over_nan(shape, conv2d_cpu, tile | rest)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("stride", [(1, 1), (2, 1), (1, 2)])
 def test_one_tap_with_padding_on_the_right_and_below_alone_gives_the_right_sums(stride):
     shape = Conv2d(2, 4, 19, 13, 6, 1, 1, stride, (0, 0, 2, 3), True, False)

@@ -55,6 +55,7 @@ def arrays_for(source):
     return [(whole | floats)[each.name].astype(each.dtype) for each in source.args]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", LAYERS)
 def test_bytes_are_those_of_exact_sums(name, tmp_path, monkeypatch):
     monkeypatch.setattr(gemm_tma_tiling, "MULTIPROCESSORS", 2)  # few tiles are several steps

@@ -43,6 +43,7 @@ LAYERS = {
 }  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", LAYERS)
 def test_results_are_those_of_the_reference(name):
     shape, change = LAYERS[name]

@@ -63,6 +63,7 @@ def test_results_are_right(name):
         np.testing.assert_allclose(arrays[-1], wanted, 1e-5, 1e-5, err_msg=str(choice))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", [name for name in LAYERS if name != "a pixel"])
 @pytest.mark.parametrize("slices", [1, 2])
 def test_a_thread_may_have_the_columns_of_all_phases(name, slices):

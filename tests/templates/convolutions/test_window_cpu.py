@@ -103,6 +103,7 @@ NAN_WINDOWS = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("copied", [0, 1])
 @pytest.mark.parametrize("name", NAN_WINDOWS)
 def test_a_maximum_of_a_window_with_a_nan_is_nan_and_others_are_not(name, copied):
@@ -127,6 +128,7 @@ def test_a_maximum_of_a_window_with_a_nan_is_nan_and_others_are_not(name, copied
             np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("width", [3, 6, 9, 14])
 def test_windows_of_images_padded_above_and_not_at_the_left_see_all_lines(width):
     window = Window((3, 3), (1, 1), (1, 0, 0, 0))

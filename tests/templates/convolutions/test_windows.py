@@ -101,6 +101,7 @@ def test_windows_of_bytes_without_a_sign_are_exact(kind):
     np.testing.assert_array_equal(arrays[-1], source.reference(*arrays[:-1]))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize(("dtype", "rtol"), [("float16", 4e-3), ("bfloat16", 3e-2)])
 def test_windows_of_16_bit_floats_are_summed_as_floats(dtype, rtol, layout):
@@ -146,6 +147,7 @@ WHOLE_ROWS = {
 }  # fmt: skip
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", WHOLE_ROWS)
 def test_threads_that_hold_a_whole_row_have_what_is_beside_their_own_from_their_neighbours(name):
     shape, choice = WHOLE_ROWS[name]
@@ -231,6 +233,7 @@ def test_a_window_that_lies_outside_of_the_image_averages_nothing():
     assert out[0, 0].tolist() == [[0, 0, 0, 0], [0, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize(("layout", "vec"), [("NCHW", 1), ("NHWC", 2)])
 def test_the_maximum_of_a_window_with_a_nan_is_that_and_padding_is_less_than_all(

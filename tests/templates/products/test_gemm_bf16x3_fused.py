@@ -101,6 +101,7 @@ def test_as_tf32_integers_up_to_256_are_multiplied_exactly(tmp_path):
     np.testing.assert_array_equal(got, exact)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("most", [2**11, 2**24, 2**56, 2**60])
 def test_as_tf32_integers_of_more_bits_are_off_by_what_two_pieces_leave_out(most, tmp_path):
     got, exact, sizes = as_tf32(tmp_path, lambda rng, n: rng.integers(most // 2, most, n))
@@ -133,6 +134,7 @@ def test_every_shape_has_choices_that_fit_a_block_and_its_default_is_one(shape):
         assert launch_violation(kernel, HOPPER.limits) is None
 
 
+@pytest.mark.many_cases
 @needs_nvcc
 @pytest.mark.parametrize(
     "change",
