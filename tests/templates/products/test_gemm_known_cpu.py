@@ -23,16 +23,16 @@ TILES = [(6, 4, 16, 64), (5, 2, 8, 64), (14, 1, 4, 128), (4, 3, 8, 96)]
 
 @pytest.mark.many_cases
 @pytest.mark.parametrize(("rows", "vectors", "lanes", "depth"), TILES)
-def test_blocks_of_weights_give_the_right_sums(rows, vectors, lanes, depth):
+@pytest.mark.parametrize("number", range(len(EXTENTS)))
+def test_blocks_of_weights_give_the_right_sums(number, rows, vectors, lanes, depth):
     """All extents with both blocks, of which one goes by panels."""
-    tile = {"rows": rows, "vectors": vectors, "depth": depth}
-    follows = itertools.product([False, True], repeat=3)
-    for i, ((m, n, k), (bias, residual, relu)) in enumerate(zip(EXTENTS, follows, strict=False)):
-        epilogue = Epilogue(bias, residual, False, "relu" if relu else "none")
-        shape = PackedGemm(m, n, k, epilogue=epilogue, columns=lanes)
-        for j, (block_m, panels) in enumerate(((16, 2), (64, 1))):
-            block = {"block_m": block_m, "panels": panels, "by_panels": (i + j) % 2}
-            run_over_nan(shape, gemm_packed_cpu, tile | block)
+    tile, (m, n, k) = {"rows": rows, "vectors": vectors, "depth": depth}, EXTENTS[number]
+    bias, residual, relu = [*itertools.product([False, True], repeat=3)][number]
+    epilogue = Epilogue(bias, residual, False, "relu" if relu else "none")
+    shape = PackedGemm(m, n, k, epilogue=epilogue, columns=lanes)
+    for j, (block_m, panels) in enumerate(((16, 2), (64, 1))):
+        block = {"block_m": block_m, "panels": panels, "by_panels": (number + j) % 2}
+        run_over_nan(shape, gemm_packed_cpu, tile | block)
 
 
 @pytest.mark.many_cases
