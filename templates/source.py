@@ -200,7 +200,7 @@ def gemm_cuda_any(
     m: int, n: int, k: int, dtype: str = "float32", batch: int = 1,
     transpose_a: bool = False, transpose_b: bool = False, bias: bool = False,
     activation: str = "none", residual: bool = False, affine: bool = False, alpha: float = 1.0,
-    shared: str = "", fma: bool = False,
+    shared: str = "", fma: bool = False, b_row: int = 0,
 ) -> SourceKernel:  # fmt: skip
     """Multiply ``batch`` pairs of matrices, c[m, n] = a[m, k] b[k, n], with an epilogue.
 
@@ -223,9 +223,11 @@ def gemm_cuda_any(
             ``"gelu_tanh"``.
         shared: ``"a"`` or ``"b"``: one matrix, without the batch's axis, serves the whole batch.
         fma: whether float32 is multiplied by ``fmaf`` only.
+        b_row: elements of a row of a b of 16-bit floats that is stored as [n, k], where its rows
+            are padded with zeros to a multiple of 8: only rows of a are copied then.
     """
     epilogue = Epilogue(bias, residual, affine, activation, alpha)
-    shape = Gemm(m, n, k, dtype, batch, transpose_a, transpose_b, shared, epilogue)
+    shape = Gemm(m, n, k, dtype, batch, transpose_a, transpose_b, shared, epilogue, b_row=b_row)
     return product("gemm.cuda", shape, (*gemm_mma.DTYPES, "float32"), fma)
 
 
@@ -289,7 +291,7 @@ def family_of_product(
 def _odd_rows(shape: Gemm, target: Target) -> Family[Any]:
     """Return the kernels of 16-bit floats with unaligned rows: on copies, or short sums, too."""
     copied = gemm_padded.Padded(tensor_core_family(gemm_padded.padded(shape)))
-    if not gemm_small_k.suits_odd_rows(shape):
+    if shape.b_row or not gemm_small_k.suits_odd_rows(shape):
         return copied
     untuned = int(gemm_small_k.beats_copies(shape, target))
     either = Alternatives((copied, cast(Any, gemm_small_k)), untuned)
@@ -299,7 +301,8 @@ def _odd_rows(shape: Gemm, target: Target) -> Family[Any]:
 def _on_copies(shape: Gemm, target: Target) -> bool:
     """Return whether a product of 16-bit floats runs on padded copies, aligned for vectors."""
     old = gemm_half.chosen_before(get_config())
-    return gemm_padded.is_needed(shape) or (not old and gemm_padded.gains(shape, target))
+    needed = gemm_padded.is_needed(shape) or shape.b_row > 0
+    return needed or (not old and gemm_padded.gains(shape, target))
 
 
 def tensor_core_family(shape: Product) -> Family[Any]:

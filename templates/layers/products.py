@@ -12,7 +12,7 @@ from autotune.graph import Operator, Value, ops
 from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
 
-from ..products import gemm_skinny
+from ..products import gemm_padded, gemm_skinny
 from ..products.gemm_shape import Gemm
 from .cuda import ACTIVATIONS, FLOATS, given, images, of_each_channel, padding_of
 
@@ -85,7 +85,10 @@ def matvec(layer: Layer) -> Offer | None:
 
 @implements("nn.dense", "cuda", "gemm.cuda", dtypes=FLOATS, activations=ACTIVATIONS)
 def dense(layer: Layer) -> Offer | None:
-    """Offer the kernel for more rows; weights that are known are transposed once, for float32."""
+    """Offer the kernel for more rows.
+
+    Weights that are known are transposed once, for float32, or their rows are padded once.
+    """
     follows, (data, weight) = _follows(layer.epilogue), layer.inputs
     (m, k), n, dtype = data.shape, weight.shape[0], layer.result.dtype
     if follows is None or (m < FILLED and not _is_streamed(layer)):
@@ -95,7 +98,12 @@ def dense(layer: Layer) -> Offer | None:
     if transposed and layer.epilogue == Epilogue():
         return None
     prepared: dict[Value, Operator] = {weight: ops.Transpose((1, 0))} if transposed else {}
-    args = (m, n, k, dtype, 1, False, not transposed, *follows)
+    args: tuple[Any, ...] = (m, n, k, dtype, 1, False, not transposed, *follows)
+    product = Gemm(m, n, k, dtype, transpose_b=True)
+    if weight in layer.constants and gemm_padded.gains_by_padded_b(product, layer.target):
+        row = gemm_padded.row_of_copy(k)
+        prepared = {weight: ops.Pad(((0, 0), (0, row - k)))}
+        args = (*args, 1.0, "", False, row)
     return Offer("gemm.cuda", args, (*layer.inputs, *given(layer.epilogue)), prepared)
 
 

@@ -20,7 +20,7 @@ from autotune.kernel import KernelCall
 from .. import common
 from ..epilogue import Epilogue
 from . import gemm_half, gemm_tma, gemm_unaligned, gemm_wgmma
-from .gemm_shape import Gemm
+from .gemm_shape import HALVES, Gemm
 
 # Of a block of the kernel that pads; each makes one vector of 8 elements.
 THREADS = 256
@@ -84,18 +84,34 @@ def gains(shape: Gemm, target: Target) -> bool:
     return many or (long and shape.batch == 1)
 
 
+def gains_by_padded_b(shape: Gemm, target: Target) -> bool:
+    """Return whether a product is faster by a b, stored as [n, k], whose rows were padded before.
+
+    Then only rows of a are copied. Fewer rows read unaligned ones as fast, without any copies.
+    """
+    along_k = shape.transpose_b and shape.batch == 1 and shape.dtype in HALVES
+    many = shape.m >= gemm_unaligned.FEW_ROWS.start and shape.k > gemm_half.SHORT_SUM
+    if not along_k or not many or shape.b_run % VECTOR == 0:
+        return False
+    return is_needed(shape) or gains(shape, target)
+
+
 def padded(shape: Gemm) -> Gemm:
-    """Return the shape of the copies: rows in memory of a multiple of 8 elements, or of 64."""
+    """Return the shape of the copies: rows in memory of a multiple of 8 elements, or of 64.
+
+    Where rows of b were padded before (`Gemm.b_row`), those of a become as long.
+    """
     along_k = not shape.transpose_a or shape.transpose_b
     return replace(
         shape,
-        m=_whole(shape.m) if shape.transpose_a else shape.m,
-        n=shape.n if shape.transpose_b else _whole(shape.n),
-        k=_whole(shape.k) if along_k else shape.k,
+        m=row_of_copy(shape.m) if shape.transpose_a else shape.m,
+        n=shape.n if shape.transpose_b else row_of_copy(shape.n),
+        k=shape.b_row or (row_of_copy(shape.k) if along_k else shape.k),
+        b_row=0,
     )
 
 
-def _whole(length: int) -> int:
+def row_of_copy(length: int) -> int:
     """Return the padded length of a row; multiples of 16 bytes stay."""
     if length % VECTOR == 0:
         return length
@@ -204,6 +220,8 @@ def _is_copied(shape: Gemm, name: str, choice: Mapping[str, int]) -> bool:
     rows of zeros, with which TMA fills boxes anyway: 68x2312x4497 took 20.8 us on an H200 with a
     copy of b.
     """
+    if name == "b" and shape.b_row:
+        return False
     whole = padded(shape)
     across, along_k, row = (
         (shape.m, shape.transpose_a == 0, whole.m)

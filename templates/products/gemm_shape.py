@@ -143,6 +143,7 @@ class Gemm:
         epilogue: its channels are the columns of c.
         by_rows: whether they are its rows instead, as where filters are the left operand; such
             kernels are those of `gemm_bf16x3_fused` alone.
+        b_row: elements from one row of b to the next, where zeros are behind its k; else 0.
     """
 
     m: int
@@ -155,6 +156,7 @@ class Gemm:
     shared: str = ""
     epilogue: Epilogue = field(default_factory=Epilogue)
     by_rows: bool = False
+    b_row: int = 0
 
     def __post_init__(self) -> None:
         if min(self.m, self.n, self.k, self.batch) < 1:
@@ -165,6 +167,21 @@ class Gemm:
             raise TemplateError(f"{OWNER}: shared must be '', 'a' or 'b', got {self.shared!r}")
         if self.dtype == "int8" and self.epilogue != Epilogue():
             raise TemplateError(f"{OWNER}: products of int8 have no epilogue, got {self.epilogue}")
+        if self.b_row:
+            self._check_b_row()
+
+    def _check_b_row(self) -> None:
+        """Raise unless rows of b may have zeros behind them."""
+        alone = self.batch == 1 and self.transpose_b and self.dtype in HALVES
+        if not alone:
+            raise TemplateError(
+                f"{OWNER}: b_row is for one b of 16-bit floats stored as [n, k], got {self}"
+            )
+        if self.b_row % 8 or not self.k <= self.b_row <= LARGEST:
+            raise TemplateError(
+                f"{OWNER}: b_row must be a multiple of 8 from k = {self.k} to {LARGEST}, got "
+                f"{self.b_row}; pad rows of b with zeros"
+            )
 
     @property
     def gathers(self) -> bool:
@@ -199,14 +216,14 @@ class Gemm:
     @property
     def b_run(self) -> int:
         """The same of b."""
-        return self.k if self.transpose_b else self.n
+        return (self.b_row or self.k) if self.transpose_b else self.n
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """Shapes of a, b and c as they are stored."""
         batch = () if self.batch == 1 else (self.batch,)
         a = (self.k, self.m) if self.transpose_a else (self.m, self.k)
-        b = (self.n, self.k) if self.transpose_b else (self.k, self.n)
+        b = (self.n, self.b_run) if self.transpose_b else (self.k, self.n)
         several = [() if name == self.shared else batch for name in "ab"]
         return (*several[0], *a), (*several[1], *b), (*batch, self.m, self.n)
 
@@ -250,7 +267,7 @@ class Gemm:
             if self.dtype == TF32:
                 left, right = as_tf32(left), as_tf32(right)
             left = np.swapaxes(left, -1, -2) if self.transpose_a else left
-            right = np.swapaxes(right, -1, -2) if self.transpose_b else right
+            right = np.swapaxes(right, -1, -2)[..., : self.k, :] if self.transpose_b else right
             sums: Array = left @ right
             operands = tuple(x.astype(sums.dtype) for x in others)
             if self.dtype == "int8":

@@ -76,6 +76,7 @@ def refusal(shape: Gemm, knob: int) -> str | None:
     rules = [
         (shape.dtype not in HALVES, "operands must be 16-bit floats"),
         (shape.transpose_a, "a must be stored as [m, k]"),
+        (shape.b_row > 0, "rows of b are aligned to 16 bytes"),
         (both and shape.batch > 1, "matrices of a batch have any misalignment"),
         (both and shape.k % VECTOR == 0, "all rows of a are aligned to 16 bytes"),
         (both and shape.m < classes_of(shape.k), "there must be a row of a of each class"),

@@ -132,6 +132,42 @@ def test_weights_that_several_rows_stream_are_not_read_by_vectors(rows, width, a
     assert [offer.task.name for offer in offers] == names
 
 
+@pytest.mark.parametrize(
+    ("rows", "width", "known", "padded"),
+    [
+        (64, 515, True, ((0, 0), (0, 61))),
+        (1024, 1026, True, ((0, 0), (0, 62))),
+        (64, 515, False, None),  # weights that are an input of the network
+        (16, 515, True, None),  # read as they are as fast
+        (64, 514, True, None),  # read in words of two
+        (64, 520, True, None),
+    ],
+)
+def test_known_weights_with_unaligned_rows_are_padded_once(rows, width, known, padded):
+    data = Variable(TensorType((rows, width), "float16"), "x")
+    kind = TensorType((1024, width), "float16")
+    weight = Constant(kind, lambda: np.ones(kind.shape, "float16"))
+    graph = Graph.of(apply(ops.Dense(), data, weight if known else Variable(kind, "w")))
+    (function,) = partition(graph)
+    offers = offers_of(function, Target("cuda -arch=sm_90"))
+    (offer,) = (o for o in offers if o.task.name == "gemm.cuda")
+    assert [op.pad_width for _, op in offer.prepared] == ([padded] if padded else [])
+    (plain, made) = offer.task.args[:7], offer.task.args[14:]
+    assert plain == (rows, 1024, width, "float16", 1, False, True)
+    assert made == ((width + padded[1][1],) if padded else ())
+
+
+def test_a_network_with_such_weights_is_right():
+    data = Variable(TensorType((64, 131), "float16"), "x")
+    weight = Constant.of(RNG.normal(size=(24, 131)).astype("float16"))
+    graph = Graph.of(apply(ops.Dense(), data, weight))
+    network = compile_network(graph, EMULATED)
+    (stored,) = network.plan.constants
+    assert stored.shape == (24, 136)
+    (got,), (want,) = network.instance()(*inputs_of(graph)), graph.run(*inputs_of(graph))
+    np.testing.assert_allclose(got.numpy(), want, rtol=2e-2, atol=6e-2)
+
+
 def hard_swish(value):
     return value * apply(ops.Clip(0.0, 6.0), value + 3.0) / 6.0
 

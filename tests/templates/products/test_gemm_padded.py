@@ -7,6 +7,7 @@ from autotune.templates.products import gemm_half, gemm_padded, gemm_tma
 from autotune.templates.products.gemm_shape import Gemm
 from autotune.templates.products.gemm_tma_tiling import TmaTiling
 
+from autotune.errors import TemplateError
 from autotune.target import Target
 from tests.templates.emulated import arrays_of, in_the_emulator
 
@@ -118,6 +119,41 @@ def test_aligned_rows_along_k_are_not_copied_for_boxes(shape, changes, copied, t
     assert [one.name for one in made.workspace] == [f"padded_{name}" for name in copied]
     got, wanted = in_the_emulator(made, tmp_path, arrays_of(made))
     np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=6e-2)
+
+
+@pytest.mark.parametrize("k", [75, 78])
+def test_a_b_whose_rows_were_padded_before_is_not_copied(k, tmp_path):
+    shape = Gemm(66, 71, k, "float16", 1, False, True, b_row=80)
+    made = PADDED.kernel(shape, BOXES)
+    assert [one.name for one in made.workspace] == ["padded_a"]
+    a, b, c = arrays_of(made)
+    b[:, k:] = 0
+    got, wanted = in_the_emulator(made, tmp_path, [a, b, c])
+    np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=6e-2)
+    plain = Gemm(66, 71, k, "float16", 1, False, True).reference()
+    np.testing.assert_array_equal(shape.reference()(a, b), plain(a, b[:, :k]))
+
+
+def test_untuned_products_by_a_padded_b_copy_a_alone():
+    with HOPPER:
+        untuned = source.gemm_cuda_any(138, 3795, 4217, "float16", transpose_b=True, b_row=4224)
+    assert [call.entry for call in untuned.calls] == ["pad", "gemm_tma"]
+    assert [one.name for one in untuned.workspace] == ["padded_a"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"b_row": 4100}, "b_row must be a multiple of 8 from k = 4098 to"),
+        ({"b_row": 4096}, "b_row must be a multiple of 8 from k = 4098 to"),
+        ({"transpose_b": False}, "b_row is for one b of 16-bit floats stored as"),
+        ({"batch": 2}, "b_row is for one b of 16-bit floats stored as"),
+        ({"dtype": "float32"}, "b_row is for one b of 16-bit floats stored as"),
+    ],
+)
+def test_other_rows_of_b_are_refused(changes, message):
+    with pytest.raises(TemplateError, match=message):
+        Gemm(64, 9, 4098, **{"dtype": "float16", "transpose_b": True, "b_row": 4104} | changes)
 
 
 @pytest.mark.parametrize(
