@@ -2,6 +2,7 @@
 
     python -m benchmarks.odd_products                        # those of the documentation
     python -m benchmarks.odd_products --drawn 20 --seed 1    # others, drawn at random
+    python -m benchmarks.odd_products --drawn 20 --seed 1 --of-few-rows    # from 64 rows on
     python -m benchmarks.odd_products --only "1023 nt" 2047 --each 12
 
 Two choices of each product take turns, neither of them tuned: the best by estimate on padded
@@ -31,6 +32,12 @@ TABLE = (
     "1028", "1000x1001x1003", "1023", "1023 nt", "2050", "2500x2502x2506",
 )  # fmt: skip
 LEAST, MOST = 900, 1600
+# Sizes of those from 64 rows on: few rows by a large b, long sums, and middle ones.
+SIZES = (
+    ((64, 513), (1200, 8001), (1200, 8001)),
+    ((64, 701), (400, 3001), (1500, 8001)),
+    ((900, 2701), (900, 2701), (900, 2701)),
+)
 HEAD = (
     "| product | cuBLAS, padded | on padded copies | as they are | untuned | padded / untuned "
     "| best | padded / best |\n|---|---|---|---|---|---|---|---|"
@@ -42,6 +49,16 @@ def drawn(count: int, seed: int) -> list[Case]:
     rng = random.Random(seed)
     sizes = [[rng.randrange(LEAST | 1, MOST, 2) for _ in range(3)] for _ in range(count)]
     return [Case(m, n, k, number % 2 > 0) for number, (m, n, k) in enumerate(sizes)]
+
+
+def drawn_of_few_rows(count: int, seed: int) -> list[Case]:
+    """Return products of 64 rows and more, odd or even, of which n or k is no multiple of 8."""
+    rng, found = random.Random(seed), list[Case]()
+    while len(found) < count:
+        m, n, k = (rng.randrange(*sizes) for sizes in SIZES[len(found) % len(SIZES)])
+        if n % 8 or k % 8:
+            found.append(Case(m, n, k, rng.random() < 0.5))
+    return found
 
 
 def choices(case: Case, each: int) -> tuple[Any, dict[str, dict[str, int]]]:
@@ -102,12 +119,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="+", metavar="PRODUCT", help="such as '1023 nt'")
     parser.add_argument("--drawn", type=int, default=0, metavar="N", help="race N others instead")
+    parser.add_argument("--of-few-rows", action="store_true", help="draw from 64 rows on")
     parser.add_argument("--each", type=int, default=0, metavar="N", help="choices more of each")
     parser.add_argument("--seed", type=int, default=0, help="of drawn sizes, and of numbers")
     options = parser.parse_args(argv)
     cases = [Case.of(name) for name in options.only or TABLE]
     if options.drawn:
-        cases = drawn(options.drawn, options.seed)
+        draw = drawn_of_few_rows if options.of_few_rows else drawn
+        cases = draw(options.drawn, options.seed)
     with ThreadPoolExecutor(os.cpu_count()) as pool, tempfile.TemporaryDirectory() as folder:
         planned = []
         for case in cases:

@@ -189,6 +189,7 @@ def default_choice(
     strips: bool = False,
     swapped: int | None = None,
     free_bytes: int = 0,
+    ranges: bool = False,
 ) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best by estimate.
 
@@ -199,6 +200,8 @@ def default_choice(
         swapped: whether operands are; None leaves it open, except for TF32: `_swapped_as_tf32`.
         free_bytes: shared memory of a multiprocessor that is left to the kernel before, so that
             blocks start while it ends.
+        ranges: whether blocks may share sums though rows of c are unaligned: these are written
+            pair by pair.
     """
     options = candidates(shape)
     if swapped is None and shape.dtype == TF32 and not shape.gathers:
@@ -208,9 +211,11 @@ def default_choice(
     if strips:
         swaps = shape.batch * shape.m * shape.n <= ONE_STEP
         some = [Form.of(knob) for knob in options[KNOB]]
-        some = [f for f in some if f.cluster_m * f.cluster_n == 1]
-        some = [f for f in some if f.swapped <= (swaps and not f.persistent)]
-        options |= {KNOB: [form.knob for form in some if not form.cluster_reduce], "split": [1]}
+        alone = [f for f in some if f.cluster_m * f.cluster_n == 1 and not f.cluster_reduce]
+        alone = [f for f in alone if f.swapped <= (swaps and not f.persistent)]
+        reducing = [f for f in some if f.cluster_reduce and ranges]
+        options |= {KNOB: [form.knob for form in (*alone, *reducing)]}
+        options |= {} if ranges else {"split": [1]}
     if shape.dtype == TF32:
         # Longer K tiles took as long in 12 pairs of configurations. Narrow tiles load an implicit
         # left operand again and again: 56 columns took 18.2 us, 128 with split-K 14.3 (256

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from autotune import SourceKernel, Target, call
@@ -41,10 +41,10 @@ from .gemm_unaligned_tiling import CHUNK, ITEM_BYTES, VECTOR, Tiling, classes_of
 from .gemm_wgmma import ARCH
 
 HOPPER = Target(f"cuda -arch={ARCH}")
-# Cycles of a launch and of the kernel that pads a, and bytes that it copies in a cycle.
-LAUNCH_CYCLES, COPY_CYCLES, COPIED_BYTES = 4770, 500, 2650
-# Bytes that TMA loads into a multiprocessor in a cycle.
-LOADED_BYTES = 44.2
+# Cycles of the kernel that pads, bytes that it copies in a cycle, and elements from which on the
+# L2 cache holds too little of them, with the cycles of each more: 15.3 million took an H200 15.9,
+# 8.4 million 6.1 us.
+COPY_CYCLES, COPIED_BYTES, NEAR_COPIES, FAR_CYCLES = 500, 2650, 2**23, 0.0007
 # Shares of the time that multicast of a takes more, aligned or by class, that of b less, and
 # ranges of K more, than estimated.
 ALIGNED_PAIRS, CLASS_PAIRS, PAIRS_OF_ROWS, RANGES_OF_K = 0.092, 0.028, 0.022, 0.053
@@ -57,8 +57,8 @@ LEAST_OF_FEW, FEW_COLUMNS, FEW_TERMS, EVEN_OF_FEW, READ_BYTES = 2**20, 64, 128, 
 # Rows up to which even rows of b are read in tiles by ``mma.sync``, or by `few_rows_half`.
 FEWEST = 4
 # Multiply-adds of those drawn to compare with copies, and the share of the cycles on copies, as
-# estimated, below which reading them as they are is faster.
-MANY_PRODUCTS, OF_COPIES = 2**26, 0.83
+# estimated, below which reading them as they are is faster: with few rows, and with more.
+MANY_PRODUCTS, OF_COPIES_OF_FEW, OF_COPIES = 2**26, 0.83, 0.92
 # Ranges of K that blocks of a cluster take, and fragments of 8 rows of a tile, at most.
 RANGES, WIDEST = (1, 2, 4, 8), 32
 # Rows that a narrow tile has all of.
@@ -68,6 +68,30 @@ TEXTS = (
     "wgmma.h", "exp2.h", "activations.h", "tma.h", "gemm_unaligned.h",
     "gemm_unaligned_operands.h", "cluster_reduce.h", "gemm_unaligned.cu",
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Factors of the estimate.
+
+    Attributes:
+        launch: cycles of a launch, with what blocks do before and after their tiles.
+        loaded_bytes: that TMA loads into a multiprocessor in a cycle.
+        line_along_k, line: bytes as long as which a line of b takes more, by its alignment, where
+            b is stored as [n, k] and as [k, n].
+        latency: cycles from the release of a stage until it is full again, without its loads.
+    """
+
+    launch: int
+    loaded_bytes: float
+    line_along_k: int
+    line: int
+    latency: int
+
+
+# With up to 63 rows, fitted to 174 choices of 47 products, of which the estimate is off by 7% in
+# the mean; with more, to 244 choices of 49, which then differ from it by 4.8% within a product.
+OF_FEW, OF_MANY = Factors(4770, 44.2, 41, 25, 2000), Factors(6000, 42.6, 50, 34, 2260)
 
 
 def refusal(shape: Gemm, knob: int) -> str | None:
@@ -167,11 +191,9 @@ def _of_ranges(tiling: Tiling, target: Target) -> list[tuple[bool, str]]:
 
 
 def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
-    """Return a rough number of cycles of an H200; choices may be arrays of them.
-
-    Its numbers were fitted to 174 choices of 47 products, of which it is off by 7% in the mean.
-    """
+    """Return a rough number of cycles of an H200; choices may be arrays of them."""
     tiling, c = Tiling(shape, choice), choice
+    factors = OF_FEW if shape.m < FEW_ROWS.start else OF_MANY
     resident, at_a_time = tiling.resident(target), tiling.at_a_time(target)
     split = c["split"]
     blocks = tiling.tiles * split
@@ -186,10 +208,11 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     form, of_b = tiling.form, (CHUNK, tiling.tile_n)
     lines, length = reversed(of_b) if shape.transpose_b else of_b
     of_a = tiling.tile_m * CHUNK * ITEM_BYTES * (1 + 0.7 * form.by_class)
-    b_bytes = lines * (ITEM_BYTES * (length + VECTOR) + (41 if shape.transpose_b else 25))
-    loads = (of_a / form.cluster_n + b_bytes / form.cluster_m) / LOADED_BYTES
+    more = factors.line_along_k if shape.transpose_b else factors.line
+    b_bytes = lines * (ITEM_BYTES * (length + VECTOR) + more)
+    loads = (of_a / form.cluster_n + b_bytes / form.cluster_m) / factors.loaded_bytes
     k_tile = common.larger(common.larger(products, shared), loads) * together
-    latency = 2000 + loads
+    latency = factors.latency + loads
     waiting = common.larger(0.0, latency - (c["stages"] - 1.32) * k_tile) / c["stages"]
     work = tiling.k_tiles * (k_tile + waiting)
     results = tiling.tile_m * tiling.tile_n
@@ -202,7 +225,7 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     of_rows = common.pick(form.by_class, CLASS_PAIRS, ALIGNED_PAIRS)
     shares = 1 + of_rows * (form.cluster_n - 1) - PAIRS_OF_ROWS * (form.cluster_m - 1)
     shares += RANGES_OF_K * (split > 1)
-    cycles: float = LAUNCH_CYCLES + steps * (work + writing) * shares + before
+    cycles: float = factors.launch + steps * (work + writing) * shares + before
     return cycles
 
 
@@ -218,7 +241,8 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
 
 def copying_cycles(elements: int) -> float:
     """Return a rough number of cycles in which an H200 copies so many elements."""
-    return COPY_CYCLES + 4 * elements / COPIED_BYTES
+    far = max(0, elements - NEAR_COPIES)
+    return COPY_CYCLES + 4 * elements / COPIED_BYTES + FAR_CYCLES * far
 
 
 def reads_large_b(shape: Gemm) -> bool:
@@ -262,15 +286,16 @@ def cycles_of_few_rows(shape: Gemm, target: Target) -> float:
 def gains(shape: Gemm, choice: Mapping[str, int], target: Target, cycles_on_copies: float) -> bool:
     """Return whether a choice is known to beat padded copies where nothing was tuned.
 
-    On an H200 the estimates and the share were fitted to 47 products, 36 of them drawn (64 to 2660
-    rows). Of 30 drawn afterwards 16 choices changed, of which 13 were faster, by up to 1.37 times,
-    and three slower, by up to 11%.
+    On an H200 estimates and shares were fitted to 47 products of few rows and 49 of more. Of 45 of
+    more, drawn afterwards, 14 choices changed from those of the fit before: nine were faster, by
+    up to 1.31 times, and five slower, by up to 18%.
     """
     few = _has_few_rows(shape)
     if not few and (shape.epilogue != Epilogue() or shape.batch > 1):
         return False
     many = few or (shape.m >= FEW_ROWS.start and shape.m * shape.n * shape.k >= MANY_PRODUCTS)
-    return many and estimate(shape, choice, target) < OF_COPIES * cycles_on_copies
+    share = OF_COPIES_OF_FEW if few else OF_COPIES
+    return many and estimate(shape, choice, target) < share * cycles_on_copies
 
 
 def kernel(shape: Gemm, choice: Mapping[str, int], stored_k: int = 0) -> SourceKernel:

@@ -121,6 +121,21 @@ def test_aligned_rows_along_k_are_not_copied_for_boxes(shape, changes, copied, t
     np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=6e-2)
 
 
+@pytest.mark.parametrize(
+    ("shape", "ranges"),
+    [
+        (Gemm(162, 977, 1669, "float16", 1, False, True), 2),
+        (Gemm(437, 463, 7121, "float16", 1, False, True), 4),
+        (Gemm(700, 777, 2301, "float16"), 1),
+    ],
+    ids=str,
+)
+def test_blocks_share_long_sums_of_few_results_on_copies_untuned(shape, ranges):
+    choice = PADDED.choice_on_copies(shape, HOPPER)
+    assert choice["split"] == ranges
+    assert gemm_tma.violation(gemm_padded.padded(shape), choice, HOPPER) is None
+
+
 @pytest.mark.parametrize("k", [75, 78])
 def test_a_b_whose_rows_were_padded_before_is_not_copied(k, tmp_path):
     shape = Gemm(66, 71, k, "float16", 1, False, True, b_row=80)

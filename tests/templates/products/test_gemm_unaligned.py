@@ -225,6 +225,11 @@ def test_tiles_of_few_rows_share_what_they_load_of_a_large_b():
     assert source.calls[-1].launch.grid[0] % rows == 0
 
 
+def test_copies_that_the_cache_does_not_hold_are_estimated_to_take_longer():
+    near, far = (gemm_unaligned.copying_cycles(millions * 10**6) for millions in (8, 24))
+    assert far > 3.5 * near
+
+
 def test_long_sums_on_copies_are_multiplied_by_tma_where_the_estimate_is_less_untuned():
     shape = Gemm(700, 777, 2301, "float16")
     assert gemm_half.by_boxes(PADDED.choice_on_copies(shape, HOPPER))
