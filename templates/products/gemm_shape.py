@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -256,6 +256,9 @@ class Gemm:
 
     def reference(self) -> Callable[..., Array]:
         """Return numpy in, numpy out; 16-bit floats are summed in float32, int8 in int32."""
+        if self.b_row:
+            plain, k = replace(self, b_row=0).reference(), self.k
+            return lambda a, b, *others: plain(a, b[:, :k], *others)
 
         def product(a: Array, b: Array, *others: Array) -> Array:
             # Sums of int8 are exact in float64, for which there are fast products.
@@ -267,7 +270,7 @@ class Gemm:
             if self.dtype == TF32:
                 left, right = as_tf32(left), as_tf32(right)
             left = np.swapaxes(left, -1, -2) if self.transpose_a else left
-            right = np.swapaxes(right, -1, -2)[..., : self.k, :] if self.transpose_b else right
+            right = np.swapaxes(right, -1, -2) if self.transpose_b else right
             sums: Array = left @ right
             operands = tuple(x.astype(sums.dtype) for x in others)
             if self.dtype == "int8":

@@ -108,6 +108,7 @@ RIGHT = {
     ("attention.cuda", "bias", ()),
     ("attention.cpu", "bias", ()),
     ("gemm.cuda", "shared", ""),
+    ("gemm.cuda", "b_row", 0),
     ("gemm.cpu", "shared", ""),
     ("conv2d_int8.cuda", "residual", ""),
     ("conv2d_int8.cuda", "residual_zero", 0),
