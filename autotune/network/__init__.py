@@ -20,6 +20,7 @@ from autotune.network.param_file import load_param_dict, save_param_dict
 from autotune.network.pinning import check_functions, lock_network
 from autotune.network.report import NetworkReport, report
 from autotune.network.search_tasks import extract_tasks
+from autotune.network.shared_kernels import SharedKernels
 from autotune.network.template_tasks import template_tasks
 from autotune.network.tuning.tune import Progress, tune_network
 
@@ -38,6 +39,7 @@ __all__ = [
     "NetworkReport",
     "Offer",
     "Progress",
+    "SharedKernels",
     "check",
     "check_functions",
     "compile_network",

@@ -12,7 +12,7 @@ from pathlib import Path
 from autotune.auto_scheduler import fallback_schedule
 from autotune.driver import as_built, kernel_of
 from autotune.errors import AutotuneError, GraphError
-from autotune.graph import Graph, check_computable, raise_all, verify
+from autotune.graph import Graph, Node, check_computable, raise_all, verify
 from autotune.graph.fuse import FusedFunction
 from autotune.graph.passes import (
     OWN,
@@ -36,6 +36,7 @@ from autotune.network.early_compilation import EarlyModules
 from autotune.network.frozen import Pins
 from autotune.network.implementations import serving
 from autotune.network.plan import ExecutionPlan, fit_plan, plan_network
+from autotune.network.shared_kernels import SharedKernels
 from autotune.runtime.arrays.memory import get_ready
 from autotune.runtime.compile.compile_kernel import compile_kernel
 from autotune.runtime.device import device
@@ -70,6 +71,7 @@ def compile_network(
     choose: Chooser | None = None,
     branches: bool = False,
     over: Mapping[int, int] | None = None,
+    shared: SharedKernels | None = None,
 ) -> CompiledNetwork:
     """Compile a graph whose parameters are bound.
 
@@ -87,6 +89,8 @@ def compile_network(
         over: outputs that may be in the memory of an input of their type, by their numbers: a row
             that is written to a cache is then all that its kernel stores. Such an output is the
             array that is bound to the input.
+        shared: kernels of networks that were compiled before by the same ``choose`` and
+            ``kernel_for``, which are taken and added to.
 
     A GPU that is there is opened meanwhile, so that the first run need not wait for that.
 
@@ -114,14 +118,16 @@ def compile_network(
     chosen = target if isinstance(target, Target) else Target(target)
     how = choose or (choose_untuned if kernel_for is None else by_rule)
     get_ready(device(chosen))
-    simpler = simplify_graph(graph, chosen, pipeline, opt_level)
+    common = shared or SharedKernels()
+    simpler = simplify_graph(graph, chosen, pipeline, opt_level, common.serving(chosen))
     if environment.frozen():
         return _frozen(simpler, opt_level, chosen, progress, jobs, bool(branches), over)
     named = kernel_for or fallback_kernel
-    make = partial(_module, target=chosen, kernel_for=named, known={})
+    make = common.making(partial(_module, target=chosen, kernel_for=named, known={}), chosen)
     with EarlyModules(make, jobs or os.cpu_count() or 1) as early:
-        plan = plan_network(simpler, opt_level, chosen, early.watching(how), bool(branches), over)
-        network = compile_plan(plan, chosen, named, progress, jobs, early)
+        choosing = early.watching(common.remembering(how))
+        plan = plan_network(simpler, opt_level, chosen, choosing, bool(branches), over)
+        network = compile_plan(plan, chosen, named, progress, jobs, early, common)
     return replace(network, branches=bool(branches))
 
 
@@ -158,13 +164,17 @@ def _frozen(
 
 
 def simplify_graph(
-    graph: Graph, target: Target, pipeline: PassPipeline = OWN, opt_level: int = 3
+    graph: Graph,
+    target: Target,
+    pipeline: PassPipeline = OWN,
+    opt_level: int = 3,
+    served: Callable[[Node], bool] | None = None,
 ) -> Graph:
     """Return a graph after its passes.
 
     Norms and attention that are written as arithmetic become operators, and images of 16-bit
     floats get their channels last, where templates of the target compute these, if the passes are
-    our own.
+    our own. ``served`` says which nodes these compute, by default `serving`.
 
     Raises:
         GraphError: it is ill-formed, or holds what has no kernel.
@@ -172,7 +182,7 @@ def simplify_graph(
     verify(graph)
     simpler = pipeline(graph, opt_level)
     if opt_level >= _COMPOSES and isinstance(pipeline, PassPipeline) and pipeline.composes:
-        served = serving(target)
+        served = served or serving(target)
         simpler = integer_layers(simpler, served)
         if not target.backend.on_gpu:  # which has no kernels of NHWC images
             simpler = channels_first(simpler, served)
@@ -193,6 +203,7 @@ def compile_plan(
     progress: Progress | None = None,
     jobs: int | None = None,
     known: Mapping[str, Module] | None = None,
+    shared: SharedKernels | None = None,
 ) -> CompiledNetwork:
     """Compile the kernels of a plan.
 
@@ -203,11 +214,13 @@ def compile_plan(
         progress: called after each kernel.
         jobs: compilers at work at once; by default one a core.
         known: modules that were compiled before, by `Unit.key`.
+        shared: those of other networks, as in `compile_network`.
 
     Raises:
         GraphError: functions failed to compile; all of them are listed.
     """
-    make = partial(_module, target=target, kernel_for=kernel_for, known=known or {})
+    alone = partial(_module, target=target, kernel_for=kernel_for, known=known or {})
+    make = alone if shared is None else shared.making(alone, target)
     modules = _compile(plan.kernels, make, progress, jobs or os.cpu_count() or 1)
     plan = fit_plan(plan, [module.kernel for module in modules])
     return CompiledNetwork(plan, tuple(modules), target)

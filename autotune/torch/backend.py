@@ -22,6 +22,7 @@ from autotune.torch.apart import Apart
 from autotune.torch.compiling import Compiling, compile_lock, device_of
 from autotune.torch.divided import DividedNetwork, told
 from autotune.torch.programs import Programs
+from autotune.torch.shared_state import shared_state
 from autotune.torch.tensor_network import TensorNetwork
 from autotune.utils.check import Check
 from autotune.utils.lazy_torch import has_torch, torch
@@ -290,7 +291,8 @@ class _Network:
         where = device_of(first)
         with compile_lock(), programs.kept_calls():
             traced = programs.traced(args, static, key.numbers)
-            made = read_or_divide(traced.program, first.device, programs.constants(traced.program))
+            self._state = shared_state(traced.program, static.values())
+            made = read_or_divide(traced.program, first.device, self._state.constants)
         # What is written is an input: caches, counters, statistics.
         places = [*traced.held, *others]
         self.key = _Key(args, list(key.numbers), traced.held)
@@ -299,13 +301,15 @@ class _Network:
         if isinstance(made, Division):
             self.told = told(made)
             self._inputs = places
-            self._run: DividedNetwork | TensorNetwork = DividedNetwork(made, how, where)
+            kernels = self._state.kernels
+            self._run: DividedNetwork | TensorNetwork = DividedNetwork(made, how, where, kernels)
             return
         apart = {str(each.device) for each in tensors if each.device != first.device}
         if apart:
             raise GraphError(f"its tensors are on {first.device} and {', '.join(apart)}")
         self._inputs = [i for i, each in zip(places, made.inputs, strict=True) if each is not None]
-        self._run = TensorNetwork(made, partial(how.compile, where=where), where)
+        compiled = partial(how.compile, where=where, shared=self._state.kernels)
+        self._run = TensorNetwork(made, compiled, where)
 
     def is_shared(self, args: Sequence[Any]) -> bool:
         """Return whether something that is written shares memory with another argument."""

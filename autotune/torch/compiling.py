@@ -11,7 +11,13 @@ from typing import Any
 
 from autotune.errors import KernelError
 from autotune.graph import Graph
-from autotune.network import CompiledNetwork, History, compile_network, tune_network
+from autotune.network import (
+    CompiledNetwork,
+    History,
+    SharedKernels,
+    compile_network,
+    tune_network,
+)
 from autotune.runtime.device import Device
 from autotune.utils.check import Check
 from autotune.utils.lazy_torch import torch
@@ -59,7 +65,12 @@ class Compiling:
         return Compiling(**given)
 
     def compile(
-        self, graph: Graph, over: Mapping[int, int] | None = None, *, where: Device
+        self,
+        graph: Graph,
+        over: Mapping[int, int] | None = None,
+        *,
+        where: Device,
+        shared: SharedKernels | None = None,
     ) -> CompiledNetwork:
         """Compile a graph for a device; tune it first where that is asked for.
 
@@ -67,6 +78,7 @@ class Compiling:
             graph: the graph.
             over: outputs that may be in the memory of an input; see `compile_network`.
             where: the device.
+            shared: kernels of the model's networks; untuned ones are taken from it and added.
         """
         target = where.target
         if self.tune and self.log is not None:
@@ -76,7 +88,7 @@ class Compiling:
             if not over:
                 return made
         if self.log is None:
-            return compile_network(graph, target, over=over)
+            return compile_network(graph, target, over=over, shared=shared)
         if not os.path.exists(self.log):
             logger.warning(
                 "autotune.torch: there is no log %s; the model runs untuned. Check the path, or "

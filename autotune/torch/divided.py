@@ -21,6 +21,7 @@ from autotune.importers import (
     reasons,
     written_inputs,
 )
+from autotune.network import SharedKernels
 from autotune.runtime.device import Device
 from autotune.torch.compiling import Compiling
 from autotune.torch.tensor_network import TensorNetwork, seen, write_back
@@ -37,14 +38,17 @@ class DividedNetwork:
         division: the program and its parts.
         how: parts are compiled; the seconds of tuning are shared by their numbers of calls.
         where: the device.
+        shared: kernels of the model's networks.
     """
 
-    def __init__(self, division: Division, how: Compiling, where: Device) -> None:
+    def __init__(
+        self, division: Division, how: Compiling, where: Device, shared: SharedKernels
+    ) -> None:
         count = sum(len(each.calls) for each in division.parts)
         self._networks: list[TensorNetwork] = []
         for part in division.parts:
             share = replace(how, tune=how.tune * len(part.calls) / count)
-            compiled = partial(share.compile, where=where)
+            compiled = partial(share.compile, where=where, shared=shared)
             self._networks.append(TensorNetwork(part.program, compiled, where))
         self._lock = threading.Lock()
         self._run = _joined(torch(), division, self._networks)

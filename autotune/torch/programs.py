@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Mapping, MutableMapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakValueDictionary
 
-from autotune.graph import Constant
 from autotune.importers import SymbolicProgram, exported, with_inputs, writes_of
 from autotune.torch.traced import Number, kept_calls, module_of, name_of
-from autotune.torch.versions import Versions, watched
 from autotune.utils.lazy_torch import torch
 
 logger = logging.getLogger("autotune")
@@ -46,27 +43,12 @@ class Programs:
         nodes = [each for each in graph_module.graph.nodes if each.op == "placeholder"]
         self._examples = [each.meta.get("example_value") for each in nodes]
         self._has_symbols = any(map(_is_symbolic, self._examples))
-        # Of each set of parameters: in which state they were read, and what they became.
-        self._read: dict[tuple[int, ...], tuple[Versions, MutableMapping[int, Constant]]] = {}
         # Those with symbols, by the identities of parameters, which are held, and the numbers.
         self._known: dict[Hashable, tuple[tuple[Any, ...], list[Traced]]] = {}
 
     def kept_calls(self) -> AbstractContextManager[None]:
         """Return what keeps calls of the graph while it is traced and read."""
         return kept_calls(self._graph_module)
-
-    def constants(self, program: Any) -> MutableMapping[int, Constant]:
-        """Return the constants that the networks of all shapes share, while none is written."""
-        # Without those that it writes, which are inputs.
-        read = {each.target for each in program.graph_signature.input_specs}
-        every = {**program.state_dict, **program.constants}
-        tensors = {name: each for name, each in every.items() if name in read}
-        key = tuple(map(id, tensors.values()))
-        found = self._read.get(key)
-        if found is None or found[0].changed:
-            # The versions hold the tensors, and are taken before these are read.
-            found = self._read[key] = Versions(watched(tensors)), WeakValueDictionary()
-        return found[1]
 
     def traced(
         self, args: Sequence[Any], static: Mapping[int, Any], numbers: Mapping[int, Any]

@@ -11,6 +11,7 @@ import gc
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from operator import attrgetter, methodcaller
 from typing import Any
 
@@ -84,14 +85,25 @@ def _counts_beside(tensors: Sequence[Any]) -> list[Any]:
     The modules are not known here, but their dicts of buffers refer to the tensors.
     """
     parameter = torch().nn.Parameter
-    buffers = [each for each in tensors if not isinstance(each, parameter)]
-    if not buffers:
+    without = _without_counts()
+    asked = [each for each in tensors if not isinstance(each, parameter) and each not in without]
+    if not asked:
         return []
-    return [
-        each[_BATCHES]
-        for each in gc.get_referrers(*buffers)
+    # This looks at every object of the process.
+    beside = [
+        each
+        for each in gc.get_referrers(*asked)
         if type(each) is dict and isinstance(each.get(_BATCHES), torch().Tensor)
     ]
+    counted = {id(value) for each in beside for value in each.values()}
+    without.update({each: True for each in asked if id(each) not in counted})
+    return [each[_BATCHES] for each in beside]
+
+
+@cache
+def _without_counts() -> Any:
+    """Return a set of the buffers that were found to be beside no count, as a dict of its keys."""
+    return import_module("torch.utils.weak").WeakIdKeyDictionary()
 
 
 @cache

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from autotune.importers.pytorch.nodes import mapped
-from autotune.importers.pytorch.writes import inputs_of
+from autotune.importers.pytorch.writes import inputs_of, memory_of
 from autotune.utils.lazy_torch import torch
 
 logger = logging.getLogger("autotune")
@@ -30,9 +30,10 @@ class FixedProgram:
 class SymbolicProgram:
     """An exported program some of whose sizes are symbols.
 
-    Tracing a model takes seconds, giving its calls other sizes milliseconds: those that depend on
-    a symbol run again on tensors without numbers. What torch assumed of sizes while it traced it
-    wrote down; where it does not hold there is no program, and the model is to be traced again.
+    Tracing a model takes seconds, giving its calls other sizes milliseconds: their results get the
+    shapes and strides that torch found as terms of the symbols, and share memory as they did. What
+    torch assumed of sizes while it traced it wrote down; where it does not hold there is no
+    program, and the model is to be traced again.
 
     Args:
         program: of which the inputs' sizes may be symbols, and no call writes to memory.
@@ -137,6 +138,8 @@ class _Fixing:
         self._made: dict[Any, Any] = {}
         # Nodes that are not as they were traced.
         self._changed: set[Any] = set()
+        # By the memory of a traced tensor, that of what became of it.
+        self._memory: dict[int, Any] = {}
 
     def run(self) -> FixedProgram:
         for node in self._program.graph.nodes:
@@ -163,12 +166,10 @@ class _Fixing:
             self._changed.add(node)
             return
         if any(isinstance(each, torch().SymInt) for each in (*traced.shape, *traced.stride())):
-            shape, stride = self._geometry(traced)
-            with self._mode:
-                made.meta["val"] = torch().empty_strided(
-                    shape, stride, dtype=traced.dtype, device=traced.device
-                )
+            made.meta["val"] = self._tensor(traced)
             self._changed.add(node)
+        else:
+            self._keep_memory(node)
 
     def _call(self, node: Any) -> None:
         traced = node.meta.get("val")
@@ -180,18 +181,49 @@ class _Fixing:
         inputs = node.all_input_nodes
         if self._changed.isdisjoint(inputs):
             self._copy(node)
+            self._keep_memory(node)
             return
         if node.target is not operator.getitem and _may_write(node.target):
             raise _OtherError
-        given = [mapped(each, lambda made: made.meta["val"]) for each in (args, kwargs)]
-        with self._mode:
-            result = node.target(*given[0], **given[1])
         self._changed.add(node)
-        if result is None and not any(hasattr(self._made[each], "meta") for each in inputs):
-            return  # an assertion about sizes, which held
-        self._check(result, traced)
+        if traced is None:
+            self._assert(node, args, kwargs)
+            return
         made = self._copy(node)
-        made.meta["val"] = result
+        made.meta["val"] = self._with_sizes(traced)
+
+    def _assert(self, node: Any, args: Any, kwargs: Any) -> None:
+        """Make an assertion about sizes now; one about numbers is made by the program."""
+        if any(hasattr(self._made[each], "meta") for each in node.all_input_nodes):
+            self._copy(node)
+            return
+        with self._mode:
+            node.target(*args, **kwargs)
+
+    def _with_sizes(self, traced: Any) -> Any:
+        """Return a traced result with these sizes."""
+        if isinstance(traced, (list, tuple)):
+            return type(traced)(map(self._with_sizes, traced))
+        if isinstance(traced, torch().Tensor):
+            return self._tensor(traced)
+        return self._sizes.number(traced)
+
+    def _tensor(self, traced: Any) -> Any:
+        """Return a traced tensor without numbers with these sizes."""
+        pytorch, memory = torch(), memory_of(traced)
+        if memory not in self._memory:
+            size = self._sizes.number(traced.untyped_storage().nbytes())
+            self._memory[memory] = pytorch.UntypedStorage(size, device="meta")
+        offset = self._sizes.number(traced.storage_offset())
+        made = pytorch.empty(0, dtype=traced.dtype, device="meta")
+        made.set_(self._memory[memory], offset, *self._geometry(traced))
+        return type(traced)(self._mode, made, traced.device)
+
+    def _keep_memory(self, node: Any) -> None:
+        """Note where results are that stay as they were traced; others may be views of them."""
+        for each in _several(node.meta.get("val")):
+            if isinstance(each, torch().Tensor):
+                self._memory[memory_of(each)] = each.untyped_storage()
 
     def _copy(self, node: Any) -> Any:
         made = self._graph.create_node(
@@ -209,16 +241,6 @@ class _Fixing:
         """Return shape and strides of a traced tensor with these sizes."""
         number = self._sizes.number
         return tuple(map(number, tensor.shape)), tuple(map(number, tensor.stride()))
-
-    def _check(self, result: Any, traced: Any) -> None:
-        """Refuse a result that is not the traced one with these sizes."""
-        pairs = zip(_several(result), _several(traced), strict=True)
-        for made, expected in pairs:
-            if not isinstance(expected, torch().Tensor):
-                continue
-            found = tuple(made.shape), tuple(made.stride())
-            if made.dtype != expected.dtype or found != self._geometry(expected):
-                raise _OtherError
 
     def _signature(self, results: Sequence[Any]) -> Any:
         """Return the signature, with the numbers of results that are sizes."""
