@@ -5,6 +5,7 @@ import copy
 import pytest
 
 import autotune
+from autotune.importers import SymbolicProgram, memory_of
 from autotune.torch.tensor_network import TensorNetwork
 
 torch = pytest.importorskip("torch")
@@ -212,3 +213,45 @@ def test_a_further_shape_reads_weights_as_they_are_by_then(networks):
         for rows in (5, 3, 4):
             same(fast(x := torch.randn(rows, 8)), model(x))
     assert len(networks) == 5
+
+
+def test_results_of_other_sizes_lie_as_those_of_a_run_and_share_memory_as_traced():
+    class Views(nn.Module):
+        def forward(self, x, y):
+            both = torch.cat([x, y.mT], 0)
+            first, *_ = both.split(x.shape[0])
+            rows = torch.arange(x.shape[0]).unsqueeze(1)
+            return first.mT.unsqueeze(0), both.view(-1)[3:].clone(), x[1:], (x + rows).amax(0)
+
+    dim = torch.export.Dim.AUTO
+    sizes = ([dim, None], [None, dim])
+    program = torch.export.export(
+        Views(), (torch.randn(3, 4), torch.randn(4, 6)), dynamic_shapes=sizes
+    )
+    given = torch.randn(5, 4), torch.randn(4, 7)
+    fixed = SymbolicProgram(program).at(given)
+
+    class Compared(torch.fx.Interpreter):
+        def run_node(self, node):
+            result = super().run_node(node)
+            found = result if node.op == "output" else node.meta.get("val")
+            for made, want in zip(several(found), several(result), strict=True):
+                if isinstance(want, torch.Tensor):
+                    assert (made.shape, made.stride()) == (want.shape, want.stride())
+                    assert (made.dtype, made.device) == (want.dtype, want.device)
+            return result
+
+    def several(each):
+        return each if isinstance(each, (list, tuple)) else [each]
+
+    Compared(fixed.graph_module, graph=fixed.graph).run(*given)
+    traced = {node.name: node.meta.get("val") for node in program.graph.nodes}
+    pairs = {
+        (memory_of(made), memory_of(was))
+        for node in fixed.graph.nodes
+        for made, was in zip(
+            several(node.meta.get("val")), several(traced[node.name]), strict=True
+        )
+        if isinstance(made, torch.Tensor)
+    }
+    assert 5 < len(pairs) == len({made for made, _ in pairs}) == len({was for _, was in pairs})
