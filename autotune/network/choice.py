@@ -318,7 +318,9 @@ def _units(
     for index, op in choice.prepared:
         value = inputs[index]
         if not isinstance(value, Constant):  # known in another function of this structure
-            return [_natural(function, function, _as_they_are(choice))]
+            if choice.kind == "search":
+                return [_natural(function, function, _as_they_are(choice))]
+            return _units(function, choose_untuned(function, target), prepared, target)
         inputs[index] = _prepare(value, op, prepared)
     if offer is None:
         return [Unit(function, function, choice, (*inputs, *function.outputs))]
@@ -333,9 +335,7 @@ def _units(
 
 
 def _as_they_are(choice: Choice) -> Choice:
-    """Return a choice whose kernel takes all inputs unchanged."""
-    if choice.kind != "search":
-        return RULE
+    """Return a choice of a schedule whose kernel takes all inputs unchanged."""
     return Choice("search", choice.workload.rewriting(LayoutRewriteOption.NO_REWRITE),
                   choice.candidate)  # fmt: skip
 

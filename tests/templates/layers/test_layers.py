@@ -168,6 +168,20 @@ def test_a_network_with_such_weights_is_right():
     np.testing.assert_allclose(got.numpy(), want, rtol=2e-2, atol=6e-2)
 
 
+@pytest.mark.parametrize("first", [True, False], ids=["known first", "known last"])
+def test_weights_that_are_inputs_are_multiplied_by_templates_beside_known_ones(first):
+    data = Variable(TensorType((64, 131), "float16"), "x")
+    other = Variable(TensorType((24, 131), "float16"), "w")
+    weight = Constant.of(RNG.normal(size=(24, 131)).astype("float16"))
+    ordered = (weight, other) if first else (other, weight)
+    graph = Graph.of(*(apply(ops.Dense(), data, each) for each in ordered))
+    network = compile_network(graph, EMULATED)
+    assert {unit.choice.kind for unit in network.plan.kernels} == {"template"}
+    results = network.instance()(*inputs_of(graph))
+    for got, want in zip(results, graph.run(*inputs_of(graph)), strict=True):
+        np.testing.assert_allclose(got.numpy(), want, rtol=2e-2, atol=6e-2)
+
+
 def hard_swish(value):
     return value * apply(ops.Clip(0.0, 6.0), value + 3.0) / 6.0
 
