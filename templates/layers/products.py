@@ -20,6 +20,8 @@ from .cuda import ACTIVATIONS, FLOATS, given, images, of_each_channel, padding_o
 # product of 5 rows of bfloat16 by 4096x11008 took 28.8 us in tiles and 38.6 so, of 8 rows of
 # float16 by 4096x4096 9.9 and 19.1, of 8 rows of float32 by 1000x512 4.6 and 3.3.
 FILLED, FEW = 4, {"float32": 8, "float16": 4, "bfloat16": 4}
+# Arguments of a product of ``gemm.cuda`` without what follows it.
+PLAIN = 7
 
 
 def _follows(epilogue: Epilogue) -> tuple[bool, str, bool, bool] | None:
@@ -99,12 +101,17 @@ def dense(layer: Layer) -> Offer | None:
         return None
     prepared: dict[Value, Operator] = {weight: ops.Transpose((1, 0))} if transposed else {}
     args: tuple[Any, ...] = (m, n, k, dtype, 1, False, not transposed, *follows)
+    aliases: tuple[tuple[object, ...], ...] = ()
     product = Gemm(m, n, k, dtype, transpose_b=True)
     if weight in layer.constants and gemm_padded.gains_by_padded_b(product, layer.target):
         row = gemm_padded.row_of_copy(k)
         prepared = {weight: ops.Pad(((0, 0), (0, row - k)))}
+        # Records on copies of both serve those of a alone.
+        short = () if layer.epilogue != Epilogue() else (("gemm.cuda", *args[:PLAIN]),)
+        aliases = (("gemm.cuda", *args), *short)
         args = (*args, 1.0, "", False, row)
-    return Offer("gemm.cuda", args, (*layer.inputs, *given(layer.epilogue)), prepared)
+    operands = (*layer.inputs, *given(layer.epilogue))
+    return Offer("gemm.cuda", args, operands, prepared, aliases)
 
 
 @implements("nn.batch_matmul", "cuda", "gemm.cuda", dtypes=FLOATS, activations=ACTIVATIONS)

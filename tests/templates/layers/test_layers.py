@@ -1,5 +1,6 @@
 """Layers of networks by CUDA templates, in the emulator, and the registry that lists them."""
 
+import autotune.templates  # noqa: F401
 import numpy as np
 import pytest
 
@@ -7,9 +8,10 @@ from autotune.errors import AutotuneError, GraphError
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
 from autotune.graph.fuse import partition
 from autotune.network import compile_network, templates_for
-from autotune.network.choice import RULE, Choice
+from autotune.network.choice import RULE, Choice, by_dispatch
 from autotune.network.implementations import offers_of
 from autotune.target import Target
+from autotune.task import create
 from tests.graph.networks import inputs_of
 
 EMULATED = Target("cuda -emulate")
@@ -166,6 +168,30 @@ def test_a_network_with_such_weights_is_right():
     assert stored.shape == (24, 136)
     (got,), (want,) = network.instance()(*inputs_of(graph)), graph.run(*inputs_of(graph))
     np.testing.assert_allclose(got.numpy(), want, rtol=2e-2, atol=6e-2)
+
+
+class OneRecord:
+    """A source of configurations that has one."""
+
+    def __init__(self, task, config):
+        self.workload, self.config = task.workload, config
+
+    def known(self, target, workload):
+        return self.config if workload == self.workload else None
+
+
+@pytest.mark.parametrize("more", [(), (False, "none", False, False)], ids=["short", "whole"])
+def test_records_of_products_on_copies_of_both_serve_weights_that_are_padded_once(more):
+    data, target = Variable(TensorType((64, 515), "float16"), "x"), Target("cuda -arch=sm_90")
+    weight = Constant.of(np.ones((1024, 515), "float16"))
+    (function,) = partition(Graph.of(apply(ops.Dense(), data, weight)))
+    task = create("gemm.cuda", (64, 1024, 515, "float16", 1, False, True, *more), target)
+    configs = (task.config_space.get(i) for i in task.config_space.sample(50, RNG))
+    config = next(each for each in configs if each["wgmma"].val == 1)
+    choice = by_dispatch(OneRecord(task, config))(function, target)
+    assert choice.candidate != choice.workload.default()
+    assert choice.candidate.key == choice.workload.own(config).key
+    assert choice.workload.args[-1] == 576
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["known first", "known last"])
