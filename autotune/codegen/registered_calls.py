@@ -34,7 +34,8 @@ def call_text(call: Call, args: Sequence[str]) -> str:
     name, *kinds = json.loads(call.name.removeprefix(REGISTERED))
     pairs = zip(call.args, args, strict=True)
     values = ", ".join(f"{{.{_field(each)} = {text}}}" for each, text in pairs)
-    texts = json.dumps(name), json.dumps(json.dumps(kinds))
+    # Not as \u, by which C cannot name every character.
+    texts = json.dumps(name, ensure_ascii=False), json.dumps(json.dumps(kinds))
     return f"(int){CALLER}({', '.join(texts)}, (const autotune_value[]){{{values or '{0}'}}})"
 
 

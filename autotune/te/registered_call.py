@@ -34,6 +34,10 @@ def registered_call(name: object, *args: object) -> Expr:
         ExpressionError: an argument is something else, or a buffer has strides.
     """
     known = Check(ExpressionError, "call_packed").text("name", name, "my.function")
+    if not known.isprintable():
+        raise ExpressionError(
+            f"call_packed: expected a name of printable characters, got {known!r}"
+        )
     kinds: list[object] = []
     values: list[Expr] = []
     for each in args:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -82,6 +83,63 @@ def test_what_a_function_returns_is_a_number_of_the_kernel(registered):
     found = np.zeros(1, "int32")
     tvm.build(te.create_schedule(b.op), [b], "llvm")(found)
     assert found[0] == 10
+
+
+def result_of(function):
+    """Return the number that a kernel gets from a function."""
+    tvm.register_func("test.result", function, override=True)
+
+    def statements(ins, outs):
+        ib = ir_builder.create()
+        ib.buffer_ptr(outs[0])[0] = tir.call_packed("test.result")
+        return ib.get()
+
+    b = te.extern((1,), [], statements, "B", "int32")
+    found = np.full(1, 5, "int32")
+    tvm.build(te.create_schedule(b.op), [b], "llvm")(found)
+    return found[0]
+
+
+def test_numbers_of_numpy_are_results_and_too_large_ones_are_none(registered):
+    assert result_of(lambda: np.int64(7)) == 7
+    assert result_of(lambda: np.bool_(True)) == 1
+    assert result_of(lambda: None) == 0
+    with pytest.raises(tvm.TVMError, match=r"'test.result' returned 1099511627776; kernels get"):
+        result_of(lambda: 1 << 40)
+
+
+def test_a_function_may_call_the_kernel_that_calls_it(registered):
+    depths = []
+
+    def count(x, y):
+        depths.append(len(depths))
+        if len(depths) < 3:
+            built(x, y)
+        y.copyfrom(y.numpy() + 1)
+
+    tvm.register_func("test.again", count)
+    built = tvm.build(*called("test.again"), "llvm")
+    found = np.zeros(8, "float32")
+    outcome = []
+
+    def run():
+        built(np.ones(8, "float32"), found)
+        outcome.append(found[0])
+
+    thread = threading.Thread(target=run, daemon=True)  # a deadlock would hold up all tests
+    thread.start()
+    thread.join(60)
+    assert (outcome, len(depths)) == ([3], 3)
+
+
+def test_names_have_any_characters_that_print(registered):
+    name = "tést.\U0001f600"
+    tvm.register_func(name, lambda x, y: x.copyto(y))
+    found = np.zeros(8, "float32")
+    tvm.build(*called(name), "llvm")(np.ones(8, "float32"), found)
+    assert found.all()
+    with pytest.raises(tvm.TVMError, match="expected a name of printable characters"):
+        called("a\x01")
 
 
 def test_an_exception_of_a_function_reaches_the_caller(registered):
@@ -202,6 +260,13 @@ def test_trials_refuse_functions_of_the_script(registered):
     tvm.register_func("test.product", lambda a, b, c, *flags: None)
     with pytest.raises(tvm.TVMError, match=r"'test.product', which this script registered: a tri"):
         tuned("test.product")
+
+
+def test_trials_refuse_functions_of_libraries_that_the_script_replaced(registered):
+    name = "tvm.contrib.cblas.matmul"
+    tvm.register_func(name, lambda a, b, c, *flags: None)
+    with pytest.raises(tvm.TVMError, match=f"'{name}', which this script registered"):
+        tuned(name)
 
 
 def test_a_project_in_c_has_no_functions_of_python():

@@ -56,6 +56,11 @@ class HostCallee:
         if self.entry is not None:
             self.entry.run(slot_values(self._executable.kernel, arrays), 0)
             return
+        calls_out = self._executable.calls_out
+        if calls_out is not None and calls_out.is_inside:
+            # A function that the kernel calls has called it: the lock is taken.
+            self._executable.call_apart(arrays)
+            return
         with self._lock:
             self._executable.call(arrays)
 

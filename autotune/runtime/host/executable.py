@@ -78,6 +78,12 @@ class CpuExecutable(Executable):
         self._helper.autotune_run(self._last[1])
         self.check_fault()
 
+    def call_apart(self, arrays: Sequence[NDArray]) -> None:
+        """Run once, with workspaces of its own, while another run has not ended."""
+        spaces = self.new_workspaces()
+        self._helper.autotune_run(self.prepared([arrays], spaces))
+        self.check_fault()
+
     def fill_constants(self, arrays: Sequence[NDArray]) -> None:
         """Copy to the variables of the library."""
         if self.filler is not None:

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import json
+import operator
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
+
+import numpy as np
 
 from autotune.codegen.registered_calls import CALLER
 from autotune.errors import DeviceError
@@ -44,8 +48,8 @@ def find(name: str) -> Function | None:
 
 
 def unknown_elsewhere(names: Sequence[str]) -> list[str]:
-    """Return the names that other processes do not know."""
-    return [name for name in names if name not in LIBRARY_FUNCTIONS]
+    """Return the names that other processes do not know, or know by another function."""
+    return [each for each in names if each in _registered or each not in LIBRARY_FUNCTIONS]
 
 
 class RegisteredCalls:
@@ -60,6 +64,7 @@ class RegisteredCalls:
         self._kernel = kernel
         self._failure: tuple[str, BaseException] | None = None
         self._kinds: dict[bytes, list[Any]] = {}
+        self._depth = threading.local()
         self._callback = _PROTOTYPE(self._call)
         variable = ctypes.c_void_p.in_dll(library, CALLER)
         variable.value = ctypes.cast(self._callback, ctypes.c_void_p).value
@@ -69,10 +74,16 @@ class RegisteredCalls:
         """Return the calls of a loaded kernel; None if it makes none."""
         return cls(kernel, library) if hasattr(library, CALLER) else None
 
+    @property
+    def is_inside(self) -> bool:
+        """Whether a function that the kernel calls runs in this thread."""
+        return getattr(self._depth, "value", 0) > 0
+
     def _call(self, name: bytes, kinds: bytes, values: Any) -> int:
         if self._failure is not None:
             return 0
         called = name.decode()
+        self._depth.value = getattr(self._depth, "value", 0) + 1
         try:
             found = find(called)
             if found is None:
@@ -80,10 +91,12 @@ class RegisteredCalls:
             if kinds not in self._kinds:
                 self._kinds[kinds] = json.loads(kinds)
             result = found(*_arguments(self._kinds[kinds], values))
-            return int(result) if isinstance(result, int) else 0
+            return _number(called, result)
         except BaseException as error:
             self._failure = called, error
             return 0
+        finally:
+            self._depth.value -= 1
 
     def check(self) -> None:
         """Raise what a function raised since the last look.
@@ -100,6 +113,16 @@ class RegisteredCalls:
             f"kernel {self._kernel!r}: the function {called!r} raised "
             f"{type(error).__name__}: {error}"
         ) from error
+
+
+def _number(called: str, result: object) -> int:
+    """Return the number that a kernel gets for a result, numpy's too; 0 for what is none."""
+    if isinstance(result, np.bool_):
+        return int(result)
+    number = operator.index(result) if isinstance(result, int | np.integer) else 0
+    if not -(2**31) <= number < 2**31:
+        raise DeviceError(f"{called!r} returned {number}; kernels get numbers of int32")
+    return number
 
 
 def _unknown(name: str) -> str:
