@@ -14,13 +14,15 @@ from autotune.te.declared_buffer import LOAD_WORD
 # How names of functions begin that a compiler has itself.
 _BUILT_IN = {"c": ("__builtin_",), "cuda": ("__", "atomic")}
 # Functions of numbers that C and CUDA have, and `te` has not; with an f for float.
-_OF_NUMBERS = (
-    "cbrt", "erfc", "erfcinv", "erfinv", "exp10", "expm1", "fdim", "fma", "fmax", "fmin", "ilogb",
-    "j0", "j1", "ldexp", "lgamma", "llrint", "llround", "logb", "lrint", "lround", "nextafter",
-    "normcdf", "pow", "rcbrt", "remainder", "rint", "scalbn", "sinpi", "cospi", "tgamma", "y0",
-    "y1",
+_OF_BOTH = (
+    "cbrt", "erfc", "exp10", "expm1", "fdim", "fma", "fmax", "fmin", "ilogb", "j0", "j1", "ldexp",
+    "lgamma", "llrint", "llround", "logb", "lrint", "lround", "nextafter", "pow", "remainder",
+    "rint", "scalbn", "tgamma", "y0", "y1",
 )  # fmt: skip
-OF_NUMBERS = {name + end for name in _OF_NUMBERS for end in ("", "f")} | {"abs", "labs", "llabs"}
+_OF_CUDA = ("cospi", "erfcinv", "erfinv", "normcdf", "rcbrt", "sinpi")
+_ENDS = ("", "f")
+OF_NUMBERS = {name + end for name in _OF_BOTH for end in _ENDS} | {"abs", "labs", "llabs"}
+_OF_LANGUAGES = {"cuda": OF_NUMBERS | {name + end for name in _OF_CUDA for end in _ENDS}}
 
 
 def functions_called(function: LoweredFunction) -> list[str]:
@@ -30,10 +32,10 @@ def functions_called(function: LoweredFunction) -> list[str]:
         LoweringError: neither a text that it imports nor the compiler defines one of them.
     """
     own = _BUILT_IN.get(function.target_kind, ())
-    called = _called(function)
+    called, numeric = _called(function), _OF_LANGUAGES.get(function.target_kind, OF_NUMBERS)
     for name in called:
         words = (re.search(rf"\b{re.escape(name)}\b", text) for text in function.imports)
-        if not name.startswith(own) and name not in OF_NUMBERS and not any(words):
+        if not name.startswith(own) and name not in numeric and not any(words):
             raise LoweringError(
                 f"{function.name}: calling {name!r}: te has no such function, and no text that is "
                 "imported defines it; give its text by s[C].pragma(axis, 'import_c', text)"

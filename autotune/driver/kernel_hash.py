@@ -13,7 +13,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 
 from autotune.driver.reference_text import identity
@@ -24,6 +25,7 @@ from autotune.runtime.compile.user_headers import header_contents
 from autotune.target import Target
 from autotune.te import Schedule, Tensor
 from autotune.te.dag import dag_text
+from autotune.te.intrin_rules import Rule, rules_for
 from autotune.te.tensor import PlaceholderOp
 
 # Hexadecimal digits; of a thousand million kernels two have the same hash in one case of 40.
@@ -60,7 +62,7 @@ def kernel_hashes(output: object, target: Target, rendered: Kernel | None = None
             yield source_hash(output, None)
             yield source_hash(output, None, comments=True)
         case (Schedule() as schedule, [*args]):
-            yield schedule_hash(schedule, args)
+            yield schedule_hash(schedule, args, rules_for(target.language))
 
 
 def source_hash(
@@ -82,15 +84,28 @@ def source_hash(
     return _digest([f"[{', '.join([*named, *parts, others])}]", source])
 
 
-def schedule_hash(schedule: Schedule, args: Iterable[object]) -> str:
-    """Return the hash of what is computed, in which order the arguments come, and how."""
+def schedule_hash(
+    schedule: Schedule, args: Iterable[object], rules: Mapping[str, Rule] | None = None
+) -> str:
+    """Return the hash of what is computed, in which order the arguments come, and how.
+
+    Args:
+        schedule: the schedule.
+        args: the arguments.
+        rules: of a script, for functions by name; those count that the computation calls.
+    """
     tensors = [arg for arg in args if isinstance(arg, Tensor)]
     computes = dag_text(
         [tensor.op for tensor in tensors if not isinstance(tensor.op, PlaceholderOp)]
     )
     names = [[tensor.name, list(map(str, tensor.shape)), tensor.dtype] for tensor in tensors]
     steps = binary_rows(schedule)
-    return _digest([json.dumps([names, steps], default=str), computes])
+    called = [
+        f"{name}: {identity(rule)}"
+        for name, rule in sorted((rules or {}).items())
+        if re.search(rf"\b{re.escape(name)}\b", computes)
+    ]
+    return _digest([json.dumps([names, steps], default=str), computes, *called])
 
 
 def _digest(texts: Iterable[str]) -> str:

@@ -43,25 +43,31 @@ def declare(name: str) -> None:
     _RULES.setdefault(name, {})
 
 
+def rules_for(language: str) -> dict[str, Rule]:
+    """Return the rules that count for a language, by the names of functions."""
+    found = {name: rules.get(language) or rules.get(DEFAULT) for name, rules in _RULES.items()}
+    return {name: each[1] for name, each in found.items() if each is not None}
+
+
 def by_rules(stmt: Stmt, language: str) -> Stmt:
     """Return a statement with what the rules for a language put in the place of calls."""
-    return _ByRules(language).rewrite(stmt) if _RULES else stmt
+    rules = rules_for(language)
+    return _ByRules(rules).rewrite(stmt) if rules else stmt
 
 
 class _ByRules(Rewriter):
-    def __init__(self, language: str) -> None:
-        self.language = language
+    def __init__(self, rules: dict[str, Rule]) -> None:
+        self.rules = rules
         # What a rule returns may call the function itself, which is then meant.
         self.inside: set[str] = set()
 
     def visit_Call(self, node: Call) -> Expr:
         """Replace a call."""
         call = super().visit_Call(node)
-        rules = _RULES.get(node.name, {})
-        found = rules.get(self.language) or rules.get(DEFAULT)
-        if found is None or node.name in self.inside or not isinstance(call, Call):
+        rule = self.rules.get(node.name)
+        if rule is None or node.name in self.inside or not isinstance(call, Call):
             return call
-        made = found[1](call)
+        made = rule(call)
         if made is None or made is call:
             return call
         value = as_expr(made)

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from autotune import tvm
+from autotune.driver import kernel_hash, kernel_of
+from autotune.target import Target
 from autotune.te import intrin_rules
 from autotune.tvm import te, tir, topi
 from autotune.tvm.ir import register_intrin_lowering, register_op_attr
@@ -90,10 +92,50 @@ def test_a_rule_may_keep_a_call_or_use_the_function_itself(rules):
     np.testing.assert_allclose(computed(te.exp, [1.0]), np.exp([1.0]) + 1, rtol=1e-6)
 
 
+def test_kernels_of_other_rules_have_other_hashes(rules):
+    x = te.placeholder((4,), name="x")
+    y = te.compute((4,), lambda i: te.exp(x[i]), "y")
+
+    def hash_for(target):
+        return kernel_hash((te.create_schedule(y.op), [x, y]), Target(target))
+
+    before = hash_for("llvm")
+    register_intrin_lowering("tir.log", "llvm", lambda op: te.exp(op.args[0]))
+    assert hash_for("llvm") == before  # nothing calls it
+    register_intrin_lowering("tir.exp", "llvm", lambda op: te.exp(op.args[0]) + 1.0)
+    first = hash_for("llvm")
+    register_intrin_lowering("tir.exp", "llvm", lambda op: te.exp(op.args[0]) + 2.0)
+    assert len({before, first, hash_for("llvm")}) == 3
+    assert hash_for("cuda") == before
+
+
 def test_a_rule_keeps_the_type(rules):
     register_intrin_lowering("tir.exp", "llvm", lambda op: op.args[0].astype("int32"))
     with pytest.raises(tvm.TVMError, match=r"the rule of 'exp' returned .* expected float32"):
         computed(te.exp, [1.0])
+
+
+def test_functions_of_cuda_alone_are_refused_on_a_cpu():
+    def normal(v):
+        return tir.call_pure_extern("float32", "normcdff", v)
+
+    with pytest.raises(tvm.TVMError, match=r"calling 'normcdff': te has no such function"):
+        computed(normal, [0.0])
+    assert "normcdff(" in source_of(normal)
+
+
+def source_of(function):
+    """Return the CUDA text of a function of numbers."""
+    x = te.placeholder((4,), name="x")
+    y = te.compute((4,), lambda i: function(x[i]), "y")
+    s = te.create_schedule(y.op)
+    s[y].bind(y.op.axis[0], te.thread_axis("threadIdx.x"))
+    return kernel_of((s, [x, y]), Target("cuda")).source
+
+
+def test_blocks_do_not_wait_for_each_other():
+    with pytest.raises(tvm.TVMError, match="blocks of a kernel do not wait for each other"):
+        tir.call_intrin("int32", "tir.tvm_storage_sync", "global")
 
 
 def test_barriers_that_scripts_write_are_those_that_are_put_in():

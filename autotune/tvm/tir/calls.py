@@ -118,7 +118,7 @@ def call_intrin(dtype: str, func_name: str, *args: object) -> Expr:
     if plain == _ADDRESS and len(args) == 1 and isinstance(args[0], Load):
         return Address(args[0].buffer, args[0].indices[0])
     if plain == _BARRIER:
-        return const(0)
+        return _barrier(*args)
     if is_known(plain) and plain not in _FUNCTIONS:
         return Call(plain, tuple([as_expr(each) for each in args]), dtype)
     function = _function_of_te(name)
@@ -150,6 +150,16 @@ def call_llvm_pure_intrin(dtype: str, name: str, *args: object) -> Expr:
 
 
 call_llvm_intrin = call_llvm_pure_intrin
+
+
+def _barrier(scope: object = "shared", *_: object) -> Expr:
+    """Return nothing to compute for a barrier of a block, which is put in, or of a warp."""
+    if scope == "global":
+        raise ExpressionError(
+            f"calling {_BARRIER!r}: blocks of a kernel do not wait for each other; make a kernel "
+            "of what follows the barrier, or use one block and 'shared'"
+        )
+    return const(0)
 
 
 def _of_te(dtype: str, name: str, function: str, args: Sequence[object]) -> Expr:

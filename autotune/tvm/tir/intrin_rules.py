@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -67,17 +68,22 @@ def register_intrin_lowering(
         declare(plain)
         languages = {"cuda": "cuda", "llvm": "c", "c": "c", DEFAULT: DEFAULT}
         if target in languages:
-            add_rule(plain, languages[target], lambda call: _kept(rule, call), level)
+            add_rule(plain, languages[target], _seen_as_tvm_does(rule), level)
         return rule
 
     return decorate if f is None else decorate(f)
 
 
-def _kept(rule: Rule, call: Call) -> object:
-    """Call a rule; the call that it returns is the one that it was given."""
-    asked = _Asked(call.name, call.args, call.dtype)
-    made = rule(asked)
-    return call if made is asked else made
+def _seen_as_tvm_does(rule: Rule) -> Rule:
+    """Let a rule see TVM's name of a call; the call that it returns is the one it was given."""
+
+    @functools.wraps(rule)  # hashes of kernels know a rule by its text
+    def replaced(call: Call) -> object:
+        asked = _Asked(call.name, call.args, call.dtype)
+        made = rule(asked)
+        return call if made is asked else made
+
+    return replaced
 
 
 def register_intrin_rule(
