@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from autotune.errors import LoweringError
 from autotune.ir import Buffer, Call, Stmt
-from autotune.ir.address import EXTERN, addresses_in
+from autotune.ir.address import EXTERN, Address, addresses_in
 from autotune.ir.structure import walk
 from autotune.lowering import LoweredFunction
 from autotune.te.declared_buffer import LOAD_WORD
@@ -25,14 +26,26 @@ OF_NUMBERS = {name + end for name in _OF_BOTH for end in _ENDS} | {"abs", "labs"
 _OF_LANGUAGES = {"cuda": OF_NUMBERS | {name + end for name in _OF_CUDA for end in _ENDS}}
 
 
-def functions_called(function: LoweredFunction) -> list[str]:
+def calls_and_addresses(stmt: Stmt) -> list[Call | Address]:
+    """Return all calls in a statement, and all addresses: what printing a kernel asks for."""
+    return [node for node in walk(stmt) if isinstance(node, Call | Address)]
+
+
+def functions_called(
+    function: LoweredFunction, kernels: Iterable[Iterable[Call | Address]]
+) -> list[str]:
     """Return the names of the functions that a function calls, none of which is ours.
+
+    Args:
+        function: which text it imports, and how the language is called.
+        kernels: what `calls_and_addresses` finds in each of its kernels.
 
     Raises:
         LoweringError: neither a text that it imports nor the compiler defines one of them.
     """
     own = _BUILT_IN.get(function.target_kind, ())
-    called, numeric = _called(function), _OF_LANGUAGES.get(function.target_kind, OF_NUMBERS)
+    called = _called(node for nodes in kernels for node in nodes)
+    numeric = _OF_LANGUAGES.get(function.target_kind, OF_NUMBERS)
     for name in called:
         words = (re.search(rf"\b{re.escape(name)}\b", text) for text in function.imports)
         if not name.startswith(own) and name not in numeric and not any(words):
@@ -43,16 +56,15 @@ def functions_called(function: LoweredFunction) -> list[str]:
     return called
 
 
-def buffers_in_words(stmt: Stmt) -> set[Buffer]:
+def buffers_in_words(nodes: Iterable[Call | Address]) -> set[Buffer]:
     """Return the buffers whose elements are read by words of several."""
-    words = (n for n in walk(stmt) if isinstance(n, Call) and n.name == LOAD_WORD)
+    words = (n for n in nodes if isinstance(n, Call) and n.name == LOAD_WORD)
     return {each.buffer for each in addresses_in(*words)}
 
 
-def _called(function: LoweredFunction) -> list[str]:
+def _called(nodes: Iterable[Call | Address]) -> list[str]:
     found: dict[str, None] = {}
-    for kernel in function.kernels:
-        for node in walk(kernel.body):
-            if isinstance(node, Call) and node.name.startswith(EXTERN):
-                found[node.name.removeprefix(EXTERN)] = None
+    for node in nodes:
+        if isinstance(node, Call) and node.name.startswith(EXTERN):
+            found[node.name.removeprefix(EXTERN)] = None
     return list(found)

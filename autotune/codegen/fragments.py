@@ -11,7 +11,7 @@ from math import prod
 
 from autotune.errors import LoweringError
 from autotune.ir import Buffer, Call, Expr, IntImm, Load, Stmt, Store, variables
-from autotune.ir.address import addresses_in
+from autotune.ir.address import Address, addresses_in
 from autotune.ir.structure import walk
 from autotune.te.warp_matrix import WARP_MATRIX
 
@@ -43,11 +43,14 @@ class Fragment:
         return f"{_SPACE}fragment<{_SPACE}{self.use}, {sizes}, {kind}{layout}>"
 
 
-def fragments_in(stmt: Stmt, block: tuple[int, int, int], name: str) -> dict[Buffer, Fragment]:
+def fragments_in(
+    stmt: Stmt, nodes: Iterable[Call | Address], block: tuple[int, int, int], name: str
+) -> dict[Buffer, Fragment]:
     """Return the fragments of a kernel.
 
     Args:
         stmt: its body.
+        nodes: all calls in it.
         block: threads of a block, along x, y and z.
         name: of the kernel, for messages.
 
@@ -55,7 +58,7 @@ def fragments_in(stmt: Stmt, block: tuple[int, int, int], name: str) -> dict[Buf
         LoweringError: threads of a warp would not make the calls together, a buffer is a fragment
             and something else, or what it is does not follow from the calls.
     """
-    calls = [n for n in walk(stmt) if isinstance(n, Call) and n.name.startswith(WARP_MATRIX)]
+    calls = [n for n in nodes if isinstance(n, Call) and n.name.startswith(WARP_MATRIX)]
     if not calls:
         return {}
     _check_warps(calls, block, name)

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from autotune.codegen.dialect import Dialect
 from autotune.codegen.expressions import THREADS
-from autotune.codegen.extern_calls import functions_called
+from autotune.codegen.extern_calls import buffers_in_words, calls_and_addresses, functions_called
 from autotune.codegen.fragments import fragments_in
 from autotune.codegen.identifiers import Names, legal
 from autotune.codegen.outlines import Outlines, first_blocks
 from autotune.codegen.statements import INDENT, INDEX_TYPE, StatementPrinter, elements_of
 from autotune.errors import LoweringError
-from autotune.ir import Buffer, Var
-from autotune.ir.address import addresses_in
+from autotune.ir import Buffer, Call, Var
+from autotune.ir.address import Address
 from autotune.kernel.kernel import Kernel, KernelCall, Launch, item_bytes
 from autotune.lowering import LoweredFunction, LoweredKernel, lower_schedule
 from autotune.target import Language, Limits, Target
@@ -80,15 +80,16 @@ def kernel_of_function(function: LoweredFunction, language: Language) -> Kernel:
         LoweringError: the function can be printed only; the message says why.
     """
     function.check_finished()
-    called = functions_called(function)
+    found = [calls_and_addresses(one.body) for one in function.kernels]
+    called = functions_called(function, found)
     dialect: Dialect = part(of_language(language).dialect)
     needs: set[str] = set()
     names = Names(called)
     for each in (*function.args, *function.sizes, *function.workspaces):
         names.declare(each, each.name)
     texts, calls = [], []
-    for one in function.kernels:
-        printer = _KernelPrinter(one, function, dialect, names, needs, called)
+    for one, nodes in zip(function.kernels, found, strict=True):
+        printer = _KernelPrinter(one, nodes, function, dialect, names, needs, called)
         texts.append(printer.text())
         calls.append(printer.call())
     outlines = Outlines(function, names)
@@ -118,6 +119,7 @@ class _KernelPrinter:
     def __init__(
         self,
         kernel: LoweredKernel,
+        nodes: Sequence[Call | Address],
         function: LoweredFunction,
         dialect: Dialect,
         outer: Names,
@@ -132,16 +134,20 @@ class _KernelPrinter:
             b for b, role in zip(function.args, function.roles, strict=True) if role == "in"
         }
         # Functions of a script take addresses as they like.
-        self.inputs -= {each.buffer for each in addresses_in(kernel.body)}
+        self.inputs -= {each.buffer for each in nodes if isinstance(each, Address)}
         for buffer in kernel.params:
             self.names.set(buffer, outer[buffer])
         self.body = StatementPrinter(dialect, self.names, needs)
+        self.body.in_words = buffers_in_words(nodes)
+        self.nodes = nodes
         self.dynamic_bytes = 0
 
     def text(self) -> str:
         """Return the text of the kernel."""
         kernel = self.kernel
-        self.body.expressions.fragments = fragments_in(kernel.body, kernel.block, kernel.name)
+        self.body.expressions.fragments = fragments_in(
+            kernel.body, self.nodes, kernel.block, kernel.name
+        )
         self.body.body(kernel.body)
         threads = 1
         for n in self.kernel.block:

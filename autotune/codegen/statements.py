@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from autotune.codegen.dialect import Dialect
 from autotune.codegen.distributed_fills import DISTRIBUTED_FILLS, has_distributed_fills
 from autotune.codegen.expressions import FACTORS, SHIFT, SUM, UNARY, ExpressionPrinter
-from autotune.codegen.extern_calls import buffers_in_words
 from autotune.codegen.guarded_loads import GUARDED_LOADS, has_guarded_loads
 from autotune.codegen.identifiers import Names
 from autotune.codegen.lane_loops import MOST_STEPS, NARROWEST, lane_loop
@@ -105,7 +104,6 @@ class StatementPrinter:
         for pragma, needed in _PRAGMAS:
             if pragma in self.dialect.helpers and needed(stmt):
                 self.needs.add(pragma)
-        self.in_words = buffers_in_words(stmt)
         self.depth -= 1
         self.block(stmt)
 

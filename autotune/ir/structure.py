@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator
 from operator import attrgetter
 from typing import Any
 
-from autotune.ir.base import Imm, Node, Var
+from autotune.ir.base import BinaryOp, Expr, Imm, Node, Var
 from autotune.ir.itervar import IterVar
 
 _FIELDS: dict[type[Node], Callable[[Node], tuple[object, ...]]] = {}
@@ -76,17 +76,33 @@ def children(node: Node) -> Iterator[Node]:
             yield from (item for item in value if isinstance(item, Node))
 
 
+_LEAVES = (Var, Imm)
+
+
 def walk(*nodes: Node) -> Iterator[Node]:
     """Yield the nodes and all below them, each before what is below it, left to right."""
     stack = [*reversed(nodes)]
     while stack:
         top = stack.pop()
         yield top
-        for value in reversed(fields_of(top)):  # `children`, the last first, without a generator
-            if isinstance(value, Node):
-                stack.append(value)
-            elif isinstance(value, tuple):
-                stack.extend([item for item in reversed(value) if isinstance(item, Node)])
+        if isinstance(top, BinaryOp):  # most nodes are these, or have nothing below them
+            stack.append(top.b)
+            stack.append(top.a)
+        elif not isinstance(top, _LEAVES):
+            for value in reversed(fields_of(top)):  # `children`, the last first, in this loop
+                if isinstance(value, Node):
+                    stack.append(value)
+                elif isinstance(value, tuple):
+                    stack.extend([item for item in reversed(value) if isinstance(item, Node)])
+
+
+def walk_statements(*nodes: Node) -> Iterator[Node]:
+    """Yield what `walk` does but for expressions, most of a kernel, and what is in these."""
+    stack = [*reversed(nodes)]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack += [each for each in reversed([*children(top)]) if not isinstance(each, Expr)]
 
 
 def variables(*nodes: Node) -> list[Var]:

@@ -6,7 +6,7 @@ from autotune.ir.affine_form import Atom, AtomKind
 from autotune.ir.expr import EQ, Expr, FloorDiv, FloorMod, IfThenElse, Min, Sub, Var, const
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import For, LetStmt, Stmt
-from autotune.ir.structure import walk
+from autotune.ir.structure import walk, walk_statements
 from autotune.ir.visitor import substitute
 from autotune.lowering.passes.draft import Draft
 
@@ -26,7 +26,9 @@ def begin_with_long_blocks(stmt: Stmt, draft: Draft) -> Stmt:
     count = draft.grid.get(_TAG)
     if not draft.gpu or not isinstance(count, int):
         return stmt
-    loops = [node for node in walk(stmt) if isinstance(node, For) and node.iterations is None]
+    loops = [
+        node for node in walk_statements(stmt) if isinstance(node, For) and node.iterations is None
+    ]
     growing = [atom for loop in loops if (atom := _growing(draft.simplifier, loop)) is not None]
     if not growing:
         return stmt
