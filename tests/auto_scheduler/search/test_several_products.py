@@ -217,16 +217,17 @@ def test_a_batch_is_full_where_most_numbers_change_no_estimate():
     assert len({each.transform_steps for each in proposed}) == 16
 
 
-def test_a_product_that_is_an_output_and_is_read_has_a_kernel_of_its_own():
+def test_a_product_that_is_an_output_and_is_read_has_a_kernel_of_its_own(pytestconfig):
     a, w, v = matrices(a=(128, 128), w=(128, 128), v=(128, 128))
     gate, up = dense(a, w, "gate"), dense(a, v, "up")
     out = te.compute((128, 128), lambda i, j: (gate[i, j] * up[i, j]).astype("float16"), "out")
     task = task_of([a, w, v, up, out])
     models = programs_of(task, sketches_of(task, PARAMS), PARAMS)
     several = [each for each in models if isinstance(each, SeveralCostModel)]
-    assert several
+    assert len(several) > 10
     for model in several:
         assert len({each.root for each in model.products}) == len(model.products)
+    for model in several[:: 1 if pytestconfig.getoption("--all-cases") else 7]:
         rows = RowSampler(model.program, model.limits(), np.random.default_rng(0)).draw(1)
         for row in rows:
             driver.kernel_of(
