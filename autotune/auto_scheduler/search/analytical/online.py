@@ -163,8 +163,8 @@ class OnlineShape(TensorShape):
         return np.asarray(np.maximum(np.minimum.reduce(limits), 1.0))
 
     @property
-    def most_registers(self) -> float:
-        """How many registers there can be."""
+    def most_registers(self) -> Column | float:
+        """How many registers a thread can have."""
         return _MOST_REGISTERS
 
     @property

@@ -64,9 +64,10 @@ class _Shape(OnlineShape):
         return np.asarray(_OTHER_REGISTERS + own)
 
     @property
-    def most_registers(self) -> float:
-        """How many registers there can be."""
-        return _MOST_REGISTERS
+    def most_registers(self) -> Column:
+        """How many registers a thread of a block can have: all are of one multiprocessor."""
+        threads = self.warps * ROWS * COLUMNS
+        return np.asarray(np.minimum(_MOST_REGISTERS, self.device.registers // threads))
 
     @property
     def gaps(self) -> bool:
