@@ -94,12 +94,10 @@ _TURN_TEXT = """\
 // turn, 2 passes it to the other, and 3 takes what was passed last.
 template <int STEP>
 static __device__ __forceinline__ void warpgroup_turn() {
-#ifndef AUTOTUNE_EMULATE
   const int group = threadIdx.z / 4;
   if (STEP == 0 && group != 1 || STEP == 3 && group != 0) return;
   if (STEP % 2) asm volatile("bar.sync %0, 256;" ::"r"(1 + group) : "memory");
   else asm volatile("bar.arrive %0, 256;" ::"r"(2 - group) : "memory");
-#endif
 }
 """
 _PRODUCT_TEXT = """\

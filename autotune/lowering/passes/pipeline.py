@@ -213,7 +213,10 @@ class _Pipeliner(StmtRewriter):
             for half in (halves.first, halves.second)
         )
         least, most = ring.extent.bounds
-        if len(early) + len(late) < len(fills) or least < 1 or most < 3:
+        # What both products read of a part would be filled anew before the second one reads it.
+        apart = {*early}.isdisjoint(late) and len(early) + len(late) == len(fills)
+        # Loops that run once, as of two parts, are left out with their variable (`unroll_loops`).
+        if not apart or least < 1 or most < 3:
             return None
         lead, start, end = ring.lead, constant(0), shift_affine(ring.extent, -1)
         is_there = self.simplifier.compare("<", constant(lead), ring.extent)

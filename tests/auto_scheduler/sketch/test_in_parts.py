@@ -184,34 +184,6 @@ def test_scores_and_powers_stay_in_registers(kind, buffers):
     assert waits == (["1", "0", "0"] if apart else [])
 
 
-@pytest.mark.parametrize("warpgroups", [1, 2])
-def test_the_second_product_of_a_part_is_at_work_with_the_first_of_the_next(warpgroups):
-    task, models = in_parts(masked(length=256, depth=64), OnlineWarpgroupCostModel)
-    (model,) = [each for each in models if each.extents[2] == 64]
-    rows = drawn(model, 400)
-    shape = model.shape(rows)
-    row = rows[(shape.tile_rows == 64 * warpgroups) & (shape.warps == 4 * warpgroups)]
-    row = row[row[:, model.pipeline] == 2][0]
-    kernel = driver.kernel_of(task.realise(model.program.candidate(row)).what, task.target, "text")
-    head, of_parts = re.findall(
-        r"for \(int part = 0; part < (.*);.*\{\n((?: {4}.*\n)*)", kernel.source
-    )[0]
-    assert head == ("(block_x & 3)" if warpgroups == 1 else "(block_x & 1) * 2 + 1")
-    names = r"wgmma_m\w+|wgmma_wait<\d>|wgmma_hold|exp2_flushed|warpgroup_turn<\d>|memcpy_async"
-    seen = re.findall(names, of_parts)
-    kinds = [each for i, each in enumerate(seen) if i == 0 or each != seen[i - 1]]
-    begun = ["wgmma_m64n64k16_f16", "wgmma_m64n64k16_f16_passed"]
-    # Two warpgroups take turns, and copy when theirs is over.
-    took = ["warpgroup_turn<1>", *begun, "warpgroup_turn<2>", "memcpy_async"]
-    first = took if warpgroups == 2 else ["memcpy_async", *begun]
-    held = ["wgmma_hold"] if warpgroups == 2 else []
-    powers = ["wgmma_wait<1>", "exp2_flushed", *held, "wgmma_wait<0>", "exp2_flushed"]
-    assert kinds == [*first, *powers]
-    # Who passed the last turn to nobody is met behind the loop.
-    assert kernel.source.count("warpgroup_turn<0>()") == warpgroups - 1
-    assert kernel.source.count("warpgroup_turn<3>()") == warpgroups - 1
-
-
 @pytest.mark.parametrize("tile_rows", [64, 128])
 def test_powers_are_in_registers_before_the_fence_of_the_product_that_reads_them(tile_rows):
     task, (model, _) = in_parts(attention(2, 512, 64), OnlineWarpgroupCostModel)
