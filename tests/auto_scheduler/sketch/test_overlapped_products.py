@@ -3,11 +3,14 @@
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from autotune import driver
 from autotune.auto_scheduler.search.analytical.online_warpgroups import OnlineWarpgroupCostModel
 from autotune.auto_scheduler.states.loop_state import plain_state
+from autotune.emulator import EmulatedKernel, compile_emulated
+from autotune.errors import DeviceError
 from autotune.ir.stmt import seq
 from autotune.lowering.passes.pipeline import _Pipeliner
 from tests.auto_scheduler.running import assert_states_compute_the_same
@@ -65,6 +68,48 @@ def test_products_that_overlap_compute_what_the_definition_says(warpgroups, slot
     state = plain_state(task.compute_dag.init_state.dag)
     state = state.after(model.program.candidate(row).transform_steps)
     assert_states_compute_the_same(task.compute_dag, [state], "cuda", tmp_path, 1e-2, 1e-2)
+
+
+def on_a_device(change, orders, folder):
+    """How far a kernel in turns, as a device runs it, is from attention, with its text changed."""
+    task, model, row = of_warpgroups(attention(1, 256, 64), 2, 3)
+    candidate = task.realise(model.program.candidate(row))
+    kernel = driver.kernel_of(candidate.what, task.target, "text")
+    head, loop, of_parts = kernel.source.partition("for (int part = 0;")
+    kernel = replace(kernel, source=head + loop + change(of_parts))
+    library = compile_emulated(kernel, folder / "kernel.so", arch="sm_90", device_text=True)
+    rng = np.random.default_rng(0)
+    q, k, v = rng.uniform(-1, 1, (3, 1, 256, 64)).astype("float16")
+    scores = np.exp(np.einsum("hid,hjd->hij", q, k, dtype="float64"))
+    wanted = scores / scores.sum(-1, keepdims=True) @ v.astype("float64")
+    for order in orders:
+        got = np.full_like(q, np.nan)
+        EmulatedKernel(library, kernel).run([q, k, v, got], order)
+        yield abs(got - wanted).max()
+
+
+@pytest.mark.many_cases
+def test_products_as_a_device_runs_them_wait_for_all_they_need(tmp_path):
+    assert max(on_a_device(lambda text: text, (0, 7), tmp_path)) < 1e-3
+
+
+@pytest.mark.many_cases
+@pytest.mark.parametrize(
+    ("left_out", "said"),
+    [
+        ("wgmma_wait<1>();", "which it has not waited for"),
+        ("wgmma_wait<0>();", "which it has not waited for"),
+        ("warpgroup_turn<1>();", "deadlock"),
+        ("__syncthreads();", "with no barrier between"),
+    ],
+)
+def test_what_they_wait_for_is_needed(left_out, said, tmp_path):
+    def without(text):
+        assert left_out in text
+        return text.replace(left_out, "", 1)
+
+    with pytest.raises(DeviceError, match=said):
+        list(on_a_device(without, (0,), tmp_path))
 
 
 def test_turns_are_of_the_256_threads_of_two_warpgroups():
