@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from weakref import WeakValueDictionary
 
-from autotune.graph import Node
+from autotune.graph import Constant, Node
 from autotune.graph.fuse import FusedFunction
 from autotune.network.choice import Choice, Chooser, Unit
 from autotune.network.implementations import serving
@@ -23,8 +23,9 @@ class SharedKernels:
     """
 
     def __init__(self) -> None:
-        # By what the choices depend on: records that are there for templates, besides these.
-        self._choices: dict[tuple[ContextsAround, str, Target], Choice] = {}
+        # By what the choices depend on: records that are there for templates, and which inputs are
+        # known, so that kernels may want them in another layout, besides these.
+        self._choices: dict[tuple[ContextsAround, str, tuple[bool, ...], Target], Choice] = {}
         self._modules: WeakValueDictionary[tuple[str, Target], Module] = WeakValueDictionary()
         self._serving: dict[Target, Callable[[Node], bool]] = {}
 
@@ -32,7 +33,8 @@ class SharedKernels:
         """Return a chooser that asks another one once for all functions of a structure."""
 
         def chosen(function: FusedFunction, target: Target) -> Choice:
-            key = contexts_around(), function.signature, target
+            known = tuple([isinstance(each, Constant) for each in function.inputs])
+            key = contexts_around(), function.signature, known, target
             if key not in self._choices:
                 self._choices[key] = choose(function, target)
             return self._choices[key]
