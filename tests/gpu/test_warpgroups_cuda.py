@@ -45,7 +45,8 @@ def numpy_type(argument):
 @pytest.mark.parametrize("name", CASES)
 def test_products_of_warpgroups_are_right_on_the_device(name):
     tiles, options = CASES[name]
-    schedule, tensors = product(*SIZES, tiles, **options)
+    options = dict(options)
+    schedule, tensors = product(*options.pop("size", SIZES), tiles, **options)
     module = build(schedule, tensors, target="cuda", name="product")
     check(module, tensors, options.get("transposed", (False, True)))
 
