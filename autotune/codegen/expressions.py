@@ -52,8 +52,8 @@ from autotune.ir import (
     is_float,
 )
 from autotune.ir.address import EXTERN, Address
+from autotune.ir.registered import REGISTERED
 from autotune.te.declared_buffer import LOAD_WORD
-from autotune.te.registered_call import REGISTERED
 from autotune.te.warp_matrix import WARP_MATRIX
 
 Text = tuple[str, int]  # what is written, and how tightly its outermost operator binds

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 
 from autotune.ir import Call, Expr, is_float
 from autotune.ir.address import Address
+from autotune.ir.registered import REGISTERED
 from autotune.kernel.kernel import Kernel
-from autotune.te.registered_call import REGISTERED
+from autotune.target.backends import of_language
 
 # The variable, which is also the name of the helper that declares it.
 CALLER = "autotune_call_registered"
@@ -41,7 +42,7 @@ def call_text(call: Call, args: Sequence[str]) -> str:
 
 def registered_names(kernel: Kernel) -> list[str]:
     """Return the names of the registered functions that a kernel calls, each once."""
-    if CALLER not in kernel.source or kernel.language != "c":
+    if CALLER not in kernel.source or of_language(kernel.language).on_gpu:
         return []
     found = _NAME.findall(kernel.source)
     return [json.loads(f'"{name}"') for name in dict.fromkeys(found)]

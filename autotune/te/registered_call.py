@@ -12,15 +12,11 @@ from autotune.errors import ExpressionError
 from autotune.ir import Buffer, Call, Expr, FloatImm, Stmt, as_expr, cast, is_float
 from autotune.ir.address import WHOLE, Address
 from autotune.ir.dtype import lanes_of
+from autotune.ir.registered import INTEGER, REAL, REGISTERED, TEXT
 from autotune.ir.structure import walk
 from autotune.te.declared_buffer import DeclaredBuffer
 from autotune.te.ir_builder import BufferVar
 from autotune.utils.check import Check
-
-# A call of a registered function has this in front of its name and of how arguments arrive.
-REGISTERED = "registered."
-# How an argument arrives that is no array: as so many letters say.
-INTEGER, REAL, TEXT = "i", "f", "t"
 
 
 def registered_call(name: object, *args: object) -> Expr:

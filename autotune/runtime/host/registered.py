@@ -18,12 +18,12 @@ import numpy as np
 
 from autotune.codegen.registered_calls import CALLER
 from autotune.errors import DeviceError
+from autotune.ir.registered import REAL, TEXT
 from autotune.kernel.kernel import item_bytes
 from autotune.runtime.arrays.array import NDArray
 from autotune.runtime.arrays.memory import Block
 from autotune.runtime.device import cpu
 from autotune.runtime.host.library_functions import LIBRARY_FUNCTIONS, Function
-from autotune.te.registered_call import REAL, TEXT
 from autotune.utils.names import did_you_mean
 
 _registered: dict[str, Function] = {}
