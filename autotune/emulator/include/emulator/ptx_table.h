@@ -40,6 +40,7 @@ EMULATOR_OWN PtxPerform ptx_known(const char* name, int words) {
       {"barrier.cluster.arrive.relaxed.aligned", ptx_cluster_arrive},
       {"barrier.cluster.wait.aligned", ptx_cluster_wait},
       {"barrier.cluster.wait.acquire.aligned", ptx_cluster_wait},
+      {"nanosleep.u32", ptx_nothing, 1},
       {"elect.sync", ptx_elect, 3},
       {"setmaxnreg.inc.sync.aligned.u32", ptx_setmaxnreg, 1},
       {"setmaxnreg.dec.sync.aligned.u32", ptx_setmaxnreg, 1},
