@@ -83,7 +83,8 @@ def _check_name(what: str, name: object, func: object, older: Sequence[object]) 
         return
     operator = getattr(name, "__name__", name)
     raise TemplateError(
-        f"{what}: expected the name of a task, got {shown([operator, func, *older])}: up to TVM "
+        f"{what}: expected task_name, the name of a task, and func, one function, got "
+        f"{shown([operator, func, *older])}: up to TVM "
         "0.6 halves were registered for an operator, targets and kinds of templates; register "
         f"both under one name (register_topi_compute('my_{operator}'), register_topi_schedule("
         f"'my_{operator}')), and call them by themselves"
