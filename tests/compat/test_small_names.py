@@ -51,7 +51,7 @@ def test_texts_and_lists_are_those_of_python():
     [
         ("tir.Load", "SourceKernel"),
         ("te.extern_primfunc", "SourceKernel"),
-        ("contrib.peak", "no library is called"),
+        ("contrib.peak", "no library of a GPU is called"),
         ("relay.TupleWrapper", "networks are rewritten by relay.build"),
         ("relay.testing.nat", "networks are those of relay.testing"),
         ("target.list_tags", "the targets are"),

@@ -123,11 +123,15 @@ def test_weights_are_laid_out_for_a_template_once_and_ahead_of_time():
 
 def test_weights_that_are_inputs_are_not_laid_out_anew():
     check(Graph.of(dense(8, known=False)), CPU, only("gemm_nn.cpu"), ["rule"])
-    # Of two layers of one structure, one has weights that are known.
+    # Of two layers of one structure, one has weights that are known; the other takes the untuned
+    # choice of a function whose weights are inputs.
     known, data = constant(7, 20), Variable(TensorType((8, 20)), "x")
     weight = Variable(TensorType((7, 20)), "w")
     graph = Graph.of(apply(ops.Dense(), data, known), apply(ops.Dense(), data, weight))
-    check(graph, CPU, only("gemm_nn.cpu"), ["template", "rule"])
+    check(graph, CPU, only("gemm_nn.cpu"), ["template", "template"])
+    kernels = plan_network(graph, target=CPU, choose=only("gemm_nn.cpu")).kernels
+    chosen = [(each.choice.workload.name, len(each.choice.prepared)) for each in kernels]
+    assert chosen == [("gemm_nn.cpu", 1), ("gemm.cpu", 0)]
 
 
 def test_functions_of_a_layer_on_many_channels_of_one_image_get_no_wrong_template():

@@ -193,7 +193,7 @@ def test_a_mistake_is_reported(name, tmp_path):
 
 def test_the_space_of_an_emulated_device_has_clusters_that_run():
     target = Target("cuda -emulate -arch=sm_90")
-    task = create("gemm.cuda", (3, 64, 96, "float32"), target)
+    task = create("gemm.cuda", (12, 64, 96, "float32"), target)
     space = task.config_space
     drawn = map(space.get, space.sample(400, np.random.default_rng(1)))
     source = task.instantiate(next(each for each in drawn if each["cluster"].val))
