@@ -100,6 +100,12 @@ def result_of(function):
     return found[0]
 
 
+@pytest.mark.parametrize("number", [2.5, np.float32(2.5)])
+def test_a_float_is_refused_as_a_result_instead_of_becoming_0(registered, number):
+    with pytest.raises(tvm.TVMError, match=r"'test.result' returned 2.5; .* write others into an"):
+        result_of(lambda: number)
+
+
 def test_numbers_of_numpy_are_results_and_too_large_ones_are_none(registered):
     assert result_of(lambda: np.int64(7)) == 7
     assert result_of(lambda: np.bool_(True)) == 1

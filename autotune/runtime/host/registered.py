@@ -119,6 +119,11 @@ def _number(called: str, result: object) -> int:
     """Return the number that a kernel gets for a result, numpy's too; 0 for what is none."""
     if isinstance(result, np.bool_):
         return int(result)
+    if isinstance(result, float | np.floating):
+        raise DeviceError(
+            f"{called!r} returned {result}; kernels get numbers of int32, so write others into an "
+            "array that is an argument"
+        )
     number = operator.index(result) if isinstance(result, int | np.integer) else 0
     if not -(2**31) <= number < 2**31:
         raise DeviceError(f"{called!r} returned {number}; kernels get numbers of int32")
