@@ -6,9 +6,21 @@ import inspect
 
 import click
 
+from autotune.utils.names import did_you_mean
+
 
 class FullHelpGroup(click.Group):
     """A group that lists the first paragraph of each subcommand; click would cut it short."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a subcommand; one that is unknown may be a slip of another."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            hint = did_you_mean(args[0], self.list_commands(ctx))
+            raise click.UsageError(f"{error.message.rstrip('.')}{hint}", ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of subcommands."""

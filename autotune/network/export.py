@@ -103,13 +103,14 @@ def load_network(path: str | os.PathLike[str]) -> CompiledNetwork:
     Raises:
         GraphError: the file is missing, or is something else.
     """
-    file = Check(GraphError, "load_module").path("path", path)
+    file = Check(GraphError, "load_network").path("path", path)
     try:
         return _load(file)
     except (OSError, zipfile.BadZipFile, zlib.error, ArithmeticError, AttributeError, EOFError,
             LookupError, RuntimeError, TypeError, ValueError) as error:  # fmt: skip
         raise GraphError(
-            f"load_module: path must be what export_library wrote, got {file}: {error}"
+            "load_network: path must be what export_network or export_library wrote, "
+            f"got {file}: {getattr(error, 'strerror', None) or error}"
         ) from error
 
 

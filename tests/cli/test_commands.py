@@ -179,3 +179,14 @@ def test_starting_imports_no_numpy():
     code = "import sys; from autotune.cli.main import main; print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"), [(["reprot"], "report"), (["log", "shwo"], "show"), (["xyz"], None)]
+)
+def test_a_slip_of_a_command_is_told_which_one_is_meant(words, meant):
+    done = run(*words)
+    assert done.exit_code == 2
+    assert f"No such command {words[-1]!r}" in done.output
+    assert ("did you mean" in done.output) == (meant is not None)
+    assert f"did you mean {meant!r}?" in done.output or meant is None

@@ -88,14 +88,14 @@ DAMAGE = {
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_a_plan_that_was_damaged_is_refused(kind, exported, tmp_path):
     path = with_head(exported, tmp_path / "net.so", DAMAGE[kind])
-    with pytest.raises(GraphError, match="load_module: path must be"):
+    with pytest.raises(GraphError, match="load_network: path must be"):
         tvm.runtime.load_module(path)
 
 
 @pytest.mark.parametrize("head", ["[]", "5", "{", "", "null"])
 def test_a_head_that_is_something_else_is_refused(head, exported, tmp_path):
     path = changed(exported, tmp_path / "n", lambda name, b: (name, head if name == HEAD else b))
-    with pytest.raises(GraphError, match="load_module: path must be"):
+    with pytest.raises(GraphError, match="load_network: path must be"):
         tvm.runtime.load_module(path)
 
 

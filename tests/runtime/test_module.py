@@ -123,7 +123,15 @@ BAD = [
     ((), r"axpy: expected 3 arguments \(x, y, calls\), got 0"),
     ((0, 1, 2), "argument 'x': expected an array .* got int"),
     ((np.ones((4, 3), "f4"),) * 3, r"argument 'x': expected shape \(3, 4\), got \(4, 3\)"),
-    ((np.ones((3, 4)),) * 3, "argument 'x': expected dtype float32, got float64"),
+    (
+        (np.ones((3, 4)),) * 3,
+        r"'x': expected dtype float32, got float64; .* \.astype\('float32'\)",
+    ),
+    (
+        (np.ones((3, 4), "f4"), np.ones((3, 4)), 2),
+        "'y': .* got float64; make the array as float32",
+    ),
+    (([1.0], 1, 2), r"'x': expected an array .* got list; numpy\.asarray makes an array of it"),
 ]
 
 

@@ -69,16 +69,17 @@ def test_a_large_argument_to_restore_costs_a_race_no_more_than_a_small_one():
     assert 4 * large < small
 
 
-def test_what_the_emulator_takes_is_not_raced_and_the_summary_says_so(tmp_path):
-    @at.template("test_trial_and_race.emulated")
-    def emulated():
-        at.get_config().define_knob("ways", [1, 2])
-        ways = at.get_config()["ways"].val
-        code = """extern "C" __global__ void f(const float *x, float *y) {
-          for (int w = 0; w < WAYS; w++) y[threadIdx.x] = 2 * x[threadIdx.x];
-        }"""
-        return SourceKernel("f", code, ARGS["out"], defines={"WAYS": ways}, block=(16, 1, 1))
+@at.template("test_trial_and_race.emulated")
+def emulated():
+    at.get_config().define_knob("ways", [1, 2])
+    ways = at.get_config()["ways"].val
+    code = """extern "C" __global__ void f(const float *x, float *y) {
+      for (int w = 0; w < WAYS; w++) y[threadIdx.x] = 2 * x[threadIdx.x];
+    }"""
+    return SourceKernel("f", code, ARGS["out"], defines={"WAYS": ways}, block=(16, 1, 1))
 
+
+def test_what_the_emulator_takes_is_not_raced_and_the_summary_says_so(tmp_path):
     task = at.create("test_trial_and_race.emulated", (), target="cuda -emulate")
     option = measure_option(LocalBuilder(n_parallel=1, timeout=60), LocalRunner())
     log = tmp_path / "log"
@@ -87,3 +88,11 @@ def test_what_the_emulator_takes_is_not_raced_and_the_summary_says_so(tmp_path):
     told = "there was no final race: how long the emulator takes says little of a GPU"
     assert told in result.notes
     assert "# race" not in log.read_text()
+
+
+def test_the_default_is_known_by_its_trial_where_there_is_no_race():
+    task = at.create("test_trial_and_race.emulated", (), target="cuda -emulate")
+    option = measure_option(LocalBuilder(n_parallel=1, timeout=60), LocalRunner())
+    result = GridSearchTuner(task).tune(2, option)
+    assert result.speedup >= 1
+    assert "not measured" not in str(result)

@@ -125,9 +125,10 @@ def _find(where: str, value: object, stream: int) -> NDArray | HostArray:
             if apart is None:
                 raise KernelError(f"{where}: {error}") from error
             return apart
+    hint = "; numpy.asarray makes an array of it" if isinstance(value, (list, tuple)) else ""
     raise KernelError(
         f"{where}: expected an array (autotune, numpy, torch, anything with __dlpack__), got "
-        f"{type(value).__name__}"
+        f"{type(value).__name__}{hint}"
     )
 
 
@@ -174,9 +175,18 @@ def _check(where: str, argument: Argument, found: NDArray | HostArray) -> None:
     if tuple(found.shape) != argument.shape:
         raise KernelError(f"{where}: expected shape {argument.shape}, got {tuple(found.shape)}")
     if dtype != argument.dtype and {dtype, argument.dtype} not in _SAME:
-        raise KernelError(f"{where}: expected dtype {argument.dtype}, got {dtype}")
+        raise KernelError(
+            f"{where}: expected dtype {argument.dtype}, got {dtype}; {_how_to_have(argument)}"
+        )
     if isinstance(found, np.ndarray) and argument.role != "in":
         refuse_lost_results(where, found.shape, found.strides, found.flags.writeable)
+
+
+def _how_to_have(argument: Argument) -> str:
+    """Return how a caller gets an array of the argument's dtype."""
+    if argument.role != "in":
+        return f"make the array as {argument.dtype}, as a converted copy would lose the results"
+    return f"convert it by .astype({argument.dtype!r}), a tensor by .to(torch.{argument.dtype})"
 
 
 def refuse_lost_results(

@@ -13,6 +13,7 @@ from autotune.tuner.loop.finalists import (
     finalists,
     measured_default,
     race_finalists,
+    tried_default,
     unopposed,
     with_default,
 )
@@ -33,12 +34,11 @@ class FinalRace:
 
     Attributes:
         trials: the trials that succeeded, in the order in which they were proposed.
-        default: the default configuration and its time; None if it was not measured.
     """
 
     def __init__(self, workload: Workload, most: int, objective: Objective = TIME) -> None:
         self.trials: list[Pair] = []
-        self.default: Pair | None = None
+        self._measured_default: Pair | None = None
         self._workload = workload
         self._most = most
         self._objective = objective
@@ -53,6 +53,11 @@ class FinalRace:
     def decide(self, winner: Pair) -> None:
         """Record the best trial; where it won a race, those it beat need no other."""
         self._decided = beaten_by(winner[1])
+
+    @property
+    def default(self) -> Pair | None:
+        """The default configuration and its time, by its trial where there was no race."""
+        return self._measured_default or tried_default(self._workload, self.trials)
 
     @property
     def note(self) -> str:
@@ -91,14 +96,14 @@ class FinalRace:
             return None
         session.prepare(self._workload)
         try:
-            self.default = measured_default(self._workload, self.trials, session)
+            self._measured_default = measured_default(self._workload, self.trials, session)
             if self._objective is not TIME:
                 return self._default_if_better(field[0])
-            field = with_default(field, self.default)
+            field = with_default(field, self._measured_default)
             if len(field) > 1 or _is_doubtful(field[0]):
-                winner = race_finalists(field, self.trials, session, self.default)
-            elif self.default is not None:
-                winner = unopposed(field[0], self.default)
+                winner = race_finalists(field, self.trials, session, self._measured_default)
+            elif self._measured_default is not None:
+                winner = unopposed(field[0], self._measured_default)
             else:
                 return None
         except MeasureError as error:
@@ -109,7 +114,7 @@ class FinalRace:
 
     def _default_if_better(self, best: Pair) -> Pair | None:
         """Return the default if it was measured and is better than the best trial."""
-        cost, default = self._objective.cost, self.default
+        cost, default = self._objective.cost, self._measured_default
         return default if default is not None and cost(*default) < cost(*best) else None
 
 

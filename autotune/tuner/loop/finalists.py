@@ -57,12 +57,18 @@ def measured_default(task: Workload, trials: Sequence[Pair], session: Session) -
     if config is None or task.target is None:
         return None
     inp = MeasureInput(task.target, task, config)
-    known = [pair for pair in trials if pair[0].key == config.key][:1]
-    known = known or _measured(inp, session)
+    tried = tried_default(task, trials)
+    known = [tried] if tried else _measured(inp, session)
     best_s = min((result.seconds for _, result in trials), default=math.inf)
     if known and _is_beyond_hope(known[0][1], best_s):
         known += _measured(inp, session)
     return min(known, key=lambda pair: pair[1].seconds, default=None)
+
+
+def tried_default(task: Workload, trials: Sequence[Pair]) -> Pair | None:
+    """Return the first trial of the default configuration; None if none of these is."""
+    config = task.default()
+    return next((pair for pair in trials if config and pair[0].key == config.key), None)
 
 
 def _measured(inp: MeasureInput, session: Session) -> list[Pair]:
