@@ -44,3 +44,23 @@ def attach_chain(stage: Stage) -> Iterator[tuple[Stage, IterVar]]:
         seen.add(target)
         yield target, at
         stage = target
+
+
+def check_reader(stage: Stage, reader: Stage) -> None:
+    """Raise unless a reader is computed inside the loop that a stage is attached to.
+
+    Raises:
+        LoweringError: it reads the stage outside that loop.
+    """
+    target, at = attachment(stage)
+    if reader is target:
+        return
+    for holder, inner in attach_chain(reader):
+        leaves = holder.leaf_iter_vars
+        if holder is target and inner in leaves and leaves.index(inner) >= leaves.index(at):
+            return
+    raise LoweringError(
+        f"compute_at: {stage.op.name} is attached to axis {at.var.name!r} of {target.op.name}, "
+        f"but {reader.op.name} reads it outside that loop; attach it further out, or compute it "
+        "at the root"
+    )

@@ -16,7 +16,7 @@ from autotune.ir.analysis_affine import Affine, constant
 from autotune.ir.expr import Expr, IntImm, IterVar, ProducerLoad, Range, Var
 from autotune.ir.structure import variables
 from autotune.ir.visitor import reads_in
-from autotune.lowering.attachments import attach_chain, attachment, thread_axis
+from autotune.lowering.attachments import attach_chain, attachment, check_reader, thread_axis
 from autotune.lowering.axes import axis_values, loop_extents, overrun_conditions
 from autotune.lowering.bodies import BodySimplifier, reads_of
 from autotune.lowering.extents import (
@@ -30,7 +30,7 @@ from autotune.lowering.extents import (
 from autotune.lowering.extern_plan import extern_plan, thread_axes
 from autotune.lowering.memory import memory_of
 from autotune.lowering.over_zeros import axes_of_operands, zero_beyond
-from autotune.lowering.plan import Plan, StagePlan, Thread
+from autotune.lowering.plan import Body, Plan, StagePlan, Thread
 from autotune.lowering.regions import Region, clip, cover, relax, whole
 from autotune.lowering.scan_plan import check_steps, scan_plan
 from autotune.lowering.shared_work import beyond_tensor, check_shared_work, reads_own_block
@@ -109,17 +109,21 @@ class _Inference:
             )
 
     def _add(self, stage: Stage) -> None:
+        self.plans[stage] = self._planned(stage)
+        self._note_reads(self.plans[stage])
+
+    def _planned(self, stage: Stage) -> StagePlan:
         op = stage.op
         if isinstance(op, ScanOp):
-            self._add_scan(stage, op)
-            return
+            return self._planned_scan(stage, op)
         if isinstance(op, ExternOp):
             for axis, extent in thread_axes(op, self.gpu):
                 self._thread(stage, stage, axis, axis, extent)
-            self.plans[stage] = extern_plan(stage, op, self.simplifier.stage_of)
-            self._note_reads(self.plans[stage])
-            return
+            return extern_plan(stage, op, self.simplifier.stage_of)
         assert isinstance(op, ComputeOp)
+        return self._planned_compute(stage, op)
+
+    def _planned_compute(self, stage: Stage, op: ComputeOp) -> StagePlan:
         chain = list(attach_chain(stage))
         root = chain[-1][0] if chain else stage
         outside = self._outside(stage)
@@ -140,16 +144,10 @@ class _Inference:
         if edges and any(each.stage in self.over_zeros for each, _ in self.reads.get(stage, ())):
             body, edges = zero_beyond(self.simplifier, body, edges), []
         private = self.gpu and scope == "local" and not kept
-        is_whole = private and stage.computes_whole_tiles
-        # All threads of a warp have to take part in an instruction.
-        asked = [edge for edge in edges if is_whole and self._is_uniform(edge, outside)]
-        if private and asked != edges and reads_own_block(self.simplifier, body, self.kept):
-            # What lies beyond the tensor is computed too, which costs less than to ask: nobody
-            # reads it, and what it is computed from has memory as it is not clipped.
-            self.unclipped[stage], edges = [e for e in edges if e not in asked], asked
-        elif is_whole and asked != edges:
-            raise beyond_tensor(stage)
+        if private:
+            edges = self._asked(stage, body, edges, outside)
         conditions = [*(condition for _, condition in overruns), *edges]
+        is_whole = private and stage.computes_whole_tiles
         ends = {axis: each for axis, each in overruns if is_whole and axis.kind == "reduce"}
         if ends and ends.keys() <= axes_of_operands(
             self.simplifier, stage, body, values, extents, self.kept
@@ -157,7 +155,7 @@ class _Inference:
             self.over_zeros.add(stage)
             self.unclipped.setdefault(stage, []).extend(ends.values())
             conditions = [each for each in conditions if each not in ends.values()]
-        plan = StagePlan(
+        return StagePlan(
             stage=stage,
             root=root,
             scope="global" if kept else scope,
@@ -171,18 +169,32 @@ class _Inference:
             outside=outside,
             body=body,
         )
-        self.plans[stage] = plan
-        self._note_reads(plan)
 
-    def _add_scan(self, stage: Stage, op: ScanOp) -> None:
+    def _asked(
+        self, stage: Stage, body: Body, edges: list[Expr], outside: frozenset[Var]
+    ) -> list[Expr]:
+        """Return those conditions at the ends of a tile in registers that have to be asked."""
+        is_whole = stage.computes_whole_tiles
+        # All threads of a warp have to take part in an instruction.
+        asked = [edge for edge in edges if is_whole and self._is_uniform(edge, outside)]
+        if asked == edges:
+            return edges
+        if reads_own_block(self.simplifier, body, self.kept):
+            # What lies beyond the tensor is computed too, which costs less than to ask: nobody
+            # reads it, and what it is computed from has memory as it is not clipped.
+            self.unclipped[stage] = [edge for edge in edges if edge not in asked]
+            return asked
+        if is_whole:
+            raise beyond_tensor(stage)
+        return edges
+
+    def _planned_scan(self, stage: Stage, op: ScanOp) -> StagePlan:
         roots = {axis: self._extent(op, axis) for axis in op.axis}
         bound = [leaf for leaf in stage.leaf_iter_vars if thread_axis(stage, leaf) is not None]
         roots |= {leaf: self._extent(op, leaf) for leaf in bound}
         extents = loop_extents(self.simplifier, stage.relations, roots, bound)
         loops, threads = self._loops(stage, stage, extents)
-        plan = scan_plan(self.simplifier, stage, op, extents, loops, threads)
-        self.plans[stage] = plan
-        self._note_reads(plan)
+        return scan_plan(self.simplifier, stage, op, extents, loops, threads)
 
     def _note_reads(self, plan: StagePlan) -> None:
         for load in reads_of(plan.body):
@@ -261,7 +273,7 @@ class _Inference:
             return tuple(map(whole, extents))
         regions: list[Region | None] | None = None
         for reader, load in self.reads.get(stage, ()):
-            self._check_reader(stage, reader)
+            check_reader(stage, reader.stage)
             part = [self._relaxed(index, scope, outside) for index in load.indices]
             regions = part if regions is None else list(map(self._cover, regions, part))
         found: list[Region | None] = regions or [None] * len(extents)
@@ -296,21 +308,6 @@ class _Inference:
         if thread.tag.startswith("blockIdx"):
             return False
         return scope != "local"
-
-    def _check_reader(self, stage: Stage, reader: StagePlan) -> None:
-        """Raise unless the reader is computed inside the loop that the stage is attached to."""
-        target, at = attachment(stage)
-        if reader.stage is target:
-            return
-        for holder, inner in attach_chain(reader.stage):
-            leaves = holder.leaf_iter_vars
-            if holder is target and inner in leaves and leaves.index(inner) >= leaves.index(at):
-                return
-        raise LoweringError(
-            f"compute_at: {stage.op.name} is attached to axis {at.var.name!r} of "
-            f"{target.op.name}, but {reader.stage.op.name} reads it outside that loop; attach it "
-            "further out, or compute it at the root"
-        )
 
     # Loops and threads.
 

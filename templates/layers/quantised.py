@@ -29,10 +29,14 @@ def conv2d(layer: Layer) -> Offer | None:
 )
 def conv2d_add(layer: Layer) -> Offer | None:
     """Offer the same kernel with a residual."""
+    return _conv2d_cpu(layer, _residual_of(layer))
+
+
+def _residual_of(layer: Layer) -> tuple[Any, ...]:
+    """Return the arguments of a template that say how a residual is added."""
     op = layer.op
     assert isinstance(op, ops.QuantisedConv2dAdd)
-    residual = layer.inputs[5].dtype, op.residual_zero, *op.scales, op.conv_low, op.conv_high
-    return _conv2d_cpu(layer, residual)
+    return layer.inputs[5].dtype, op.residual_zero, *op.scales, op.conv_low, op.conv_high
 
 
 def _conv2d_cpu(layer: Layer, residual: tuple[Any, ...] = ()) -> Offer | None:
@@ -87,10 +91,7 @@ def conv2d_cuda(layer: Layer) -> Offer | None:
 )
 def conv2d_add_cuda(layer: Layer) -> Offer | None:
     """Offer the same kernels with a residual."""
-    op = layer.op
-    assert isinstance(op, ops.QuantisedConv2dAdd)
-    residual = layer.inputs[5].dtype, op.residual_zero, *op.scales, op.conv_low, op.conv_high
-    return _conv2d_cuda(layer, residual)
+    return _conv2d_cuda(layer, _residual_of(layer))
 
 
 def _conv2d_cuda(layer: Layer, residual: tuple[Any, ...] = ()) -> Offer | None:
