@@ -160,7 +160,6 @@ def written_along(
     Raises:
         GraphError: the shapes are others, axes too long, or the reduction is unknown.
     """
-    run = partial(apply, origin=origin)
     if reduction not in REDUCTIONS:
         raise GraphError(
             f"{origin}: reduction must be one of {', '.join(REDUCTIONS)}, got {reduction!r}"
@@ -176,18 +175,26 @@ def written_along(
             f"shape of the data, {x.type}, but for the axis {axis}; got indices {index.type} and "
             f"updates {updates.type}"
         )
-    places = run(ops.Cast("int32"), index)
-    if reduction == "none":
-        if count > 1:
-            compared = math.prod(x.shape[axis : axis + axes]) * places.type.size
-            if compared > _MOST_COMPARED:
-                raise GraphError(
-                    f"{origin}: at most {_MOST_COMPARED} places times indices of what is written "
-                    f"are compared, got {compared}"
-                )
-            places = _last_of_equals(places, axis, origin)
-        return run(ops.Write(axis, axes), x, places, updates)
-    for each in (x, index):
+    places = apply(ops.Cast("int32"), index, origin=origin)
+    if reduction != "none":
+        return _combined_along(x, places, updates, axis, _REDUCTIONS[reduction], origin)
+    if count > 1:
+        compared = math.prod(x.shape[axis : axis + axes]) * places.type.size
+        if compared > _MOST_COMPARED:
+            raise GraphError(
+                f"{origin}: at most {_MOST_COMPARED} places times indices of what is written "
+                f"are compared, got {compared}"
+            )
+        places = _last_of_equals(places, axis, origin)
+    return apply(ops.Write(axis, axes), x, places, updates, origin=origin)
+
+
+def _combined_along(
+    x: Value, places: Value, updates: Value, axis: int, how: _Reduction, origin: str
+) -> Value:
+    """Combine updates with what is at their places along an axis."""
+    run = partial(apply, origin=origin)
+    for each in (x, places):
         _check(each.shape[axis], origin)
     # Axes: those before, the places, the updates, those behind.
     rank = x.type.ndim
@@ -198,9 +205,8 @@ def written_along(
         return _shaped(value, (*value.shape[:axis], 1, *value.shape[axis:]), origin)
 
     hit = run(ops.Equal(), apart(places), here)
-    how = _REDUCTIONS[reduction]
     # Chosen, not multiplied: an update may be infinite.
-    full = ops.BroadcastTo((*x.shape[:axis], x.shape[axis], count, *x.shape[axis + 1 :]))
+    full = ops.BroadcastTo((*x.shape[: axis + 1], places.shape[axis], *x.shape[axis + 1 :]))
     nothing = Constant.of(how.neutral(x.dtype), dtype=x.dtype)
     part = run(ops.Where(), *(run(full, each) for each in (hit, apart(updates), nothing)))
     return run(how.pair(), x, run(how.whole((axis + 1,)), part))
