@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,9 @@ from autotune.errors import GraphError
 from autotune.graph.types import Array
 from autotune.graph.value import Constant, Node, Result, Value, Variable
 from autotune.utils.check import Check
+from autotune.utils.names import did_you_mean
+
+logger = logging.getLogger("autotune")
 
 # Given a node and its new inputs: its new results, or None to keep the operator.
 Rewrite = Callable[[Node, tuple[Value, ...]], "Value | Sequence[Value] | None"]
@@ -88,14 +92,25 @@ class Graph:
         return len(self.readers.get(value, ())) + self._outputs_of.get(value, 0)
 
     def bind(self, params: Mapping[str, object]) -> Graph:
-        """Replace inputs by constants, by name; other names are ignored.
+        """Replace inputs by constants, by name; other names are ignored, slips with a warning.
 
         Raises:
             GraphError: the argument is not a dict, or values have another shape than their input.
         """
         Check(GraphError, "bind").kind("params", params, Mapping, "a dict of names and arrays")
         known = {v: _bound(v, params[v.name]) for v in self.inputs if v.name in params}
+        self._tell_slips(params)
         return self.substitute(known)
+
+    def _tell_slips(self, params: Mapping[str, object]) -> None:
+        """Warn of names that are none of an input, but nearly that of one without a value."""
+        missing = {v.name: v.type.shape for v in self.inputs if v.name not in params}
+        names = {v.name for v in self.inputs}
+        for name in params.keys() - names if missing else ():
+            given = getattr(params[name], "shape", None)
+            alike = [one for one, shape in missing.items() if shape == given]
+            if hint := did_you_mean(name, alike):
+                logger.warning("bind: no input is called %r%s it stays an input", name, hint)
 
     def substitute(self, values: Mapping[Variable, Value]) -> Graph:
         """Replace inputs by other values."""

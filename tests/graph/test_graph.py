@@ -85,6 +85,18 @@ def test_binding_makes_constants_and_leaves_other_names_alone():
         small().bind({"weight": np.ones((4, 3, 3))})
 
 
+def test_a_slip_in_the_name_of_a_parameter_is_told(caplog):
+    graph = small().bind({"wieght": np.ones((4, 3, 3, 3), "float32")})
+    assert "no input is called 'wieght'; did you mean 'weight'? it stays an input" in caplog.text
+    assert "weight" in [each.name for each in graph.inputs]
+
+
+def test_other_names_of_parameters_are_ignored_in_silence(caplog):
+    small().bind({"wieght": np.ones((5,)), "unknown": np.ones((4, 3, 3, 3))})
+    small().bind({"weight": np.ones((4, 3, 3, 3), "float32"), "wieght": 3})
+    assert not caplog.text
+
+
 def test_numbers_of_a_constant_are_made_when_asked_for_and_cannot_be_written_to():
     made = []
     constant = Constant(TensorType((2,)), lambda: made.append(1) or np.zeros(2))
