@@ -154,12 +154,18 @@ def short_searches():
         yield
 
 
-# Folders whose tests compile hundreds of small kernels, of networks and of trials. Templates,
-# schedules and random programs are compiled as users have them, in theirs; so is what is killed
+# Folders whose tests compile hundreds of small kernels, of templates, networks and trials. Random
+# programs and lowered schedules are compiled as users have them, in theirs; so is what is killed
 # or timed.
 _QUICK = (
-    *("torch", "importers", "network", "compat", "graph"),
+    *("torch", "importers", "network", "compat", "graph", "templates", "te"),
     *("auto_scheduler", "tuner", "contract", "cli", "workload"),
+)
+# Modules in these of which all or some of what is compiled is as users have it: it is in vectors,
+# or rounds as the reference does. `tests/templates/on_cpu.py` optimizes their rest quickly.
+_AS_USERS = (
+    *("test_optimized_on_cpu", "test_cpu_tiles", "test_attention_cpu"),
+    *("test_winograd_cpu", "test_quantised"),
 )
 
 
@@ -167,8 +173,9 @@ _QUICK = (
 def quick_kernels(request):
     """Optimize C in a third of the time, here and in builders, but where all cases run."""
     folder = request.path.relative_to(Path(__file__).parent).parts[0]
+    quick = folder in _QUICK and request.path.stem not in _AS_USERS
     with pytest.MonkeyPatch.context() as patch:
-        if folder in _QUICK and not request.config.getoption("--all-cases"):
+        if quick and not request.config.getoption("--all-cases"):
             patch.setattr("autotune.runtime.compile.compilers._LEVEL", "-Og")
         yield
 
