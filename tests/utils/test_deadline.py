@@ -44,7 +44,8 @@ def spin():
         return process
 
     yield start
-    for process in processes:
+    # One that gets no processor cannot end before those that take it do.
+    for process in reversed(processes):
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
 
