@@ -3,7 +3,8 @@
 To start an interpreter and import that takes most of the time of a test that builds or runs one
 kernel. Such a process still is a child of the process of the tests (``CLONE_PARENT``), leads its
 own group, and has its own pipes, environment and folder. Where this cannot be done, processes are
-started as ever; so are those of tests whose claim is how they start, see `started_anew`.
+started as ever; so are those of tests whose claim is how they start, see `started_anew`. Those of
+programs that are forked themselves are forked from a copy of these, see `forks_of_this_process`.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ import traceback
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
 from autotune.runtime.compile import compilers
 from autotune.utils import child, children
 
-_MODULES = ("autotune.measure.build.worker", "autotune.measure.run.worker")
+WORKERS = ("autotune.measure.build.worker", "autotune.measure.run.worker")
 # What an interpreter and libraries read of the environment when they are loaded.
 _READ_AT_START = ("PYTHON", "LD_", "OPENBLAS", "MKL", "OMP", "GOMP", "MALLOC", "GLIBC")
 _MOST_BYTES = 1 << 17
@@ -75,11 +78,40 @@ def _socket():
     return socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
-class _Templates:
-    """The templates of this process, each made when it is first used."""
+class _Copy(_Template):
+    """A template that is a copy of this process, which has imported what its children need."""
 
     def __init__(self):
+        self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.works = len(os.listdir("/proc/self/task")) == 1
+        self._pid = os.fork() if self.works else 0
+        if self.works and self._pid == 0:
+            try:
+                self._link.close()
+                os.setpgid(0, 0)  # what ends or stops the group of a program is nothing to this
+                gc.freeze()
+                _fork_what_is_asked_for(theirs, _place_of_thread_id(), [])
+            finally:
+                os._exit(0)
+        theirs.close()
+
+    def close(self):
+        self._link.close()
+        if self.works:
+            with contextlib.suppress(ChildProcessError):  # closed before: it is of all modules
+                os.waitpid(self._pid, 0)
+
+
+class _Templates:
+    """The templates of this process, each made when it is first used.
+
+    Args:
+        copy: what is used for all modules instead, if it works.
+    """
+
+    def __init__(self, copy=None):
         self._all = {}
+        self._copy = copy if copy and copy.works else None
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._limits = _limits()
@@ -88,7 +120,7 @@ class _Templates:
     def fork(self, argv, pipes, environment, output):
         """Returns the id of a process for a child's command line; None if it is to be started."""
         spec = json.loads(argv[-1])
-        if self.anew or spec[3] not in _MODULES or argv[0] != sys.executable:
+        if self.anew or spec[3] not in WORKERS or argv[0] != sys.executable:
             return None
         if os.getpid() != self._process or _limits() != self._limits:
             return None
@@ -96,20 +128,21 @@ class _Templates:
         key = json.dumps([*spec[1:4], read])
         with self._lock:
             if key not in self._all:
-                self._all[key] = _Template(spec, environment)
+                self._all[key] = self._copy or _Template(spec, environment)
             template = self._all[key]
             if not template.works:
                 return None
             order = {"path": spec[0], "environment": environment, "folder": os.getcwd()}
-            order["level"] = compilers._LEVEL
+            order |= {"module": spec[3], "level": compilers._LEVEL}
             try:
                 return template.fork(order, [*pipes, output])
             except (OSError, ValueError):  # a test has ended all children
                 self._all.pop(key).close()
+                self._copy = None
                 return None
 
     def close(self):
-        for template in self._all.values():
+        for template in set(self._all.values()):
             template.close()
 
 
@@ -123,10 +156,20 @@ def _limits():
 
 
 @contextlib.contextmanager
-def forked_workers(patch):
+def forks_of_this_process():
+    """Has children of this process forked from what it is now, as long as it lasts.
+
+    It is one that was forked from a server which has imported `WORKERS`, and has no threads yet.
+    """
+    with pytest.MonkeyPatch.context() as patch, forked_workers(patch, _Copy()):
+        yield
+
+
+@contextlib.contextmanager
+def forked_workers(patch, copy=None):
     """Has children of this process forked from templates, as long as it lasts."""
     global _templates
-    _templates = _Templates()
+    _templates = _Templates(copy)
     shim = SimpleNamespace(**{**vars(subprocess), "Popen": _Popen})
     patch.setattr(children, "subprocess", shim)
     yield
@@ -175,16 +218,21 @@ def main(port):
     link.connect(hello["link"])
     gc.collect()
     gc.freeze()
-    while True:
+    _fork_what_is_asked_for(link, place, [port.requests.fd, port._replies])
+
+
+def _fork_what_is_asked_for(link, place, own):
+    """Does so until nobody can ask; ``own`` are descriptors that no fork keeps."""
+    while place is not None:
         text, descriptors, *_ = socket.recv_fds(link, _MOST_BYTES + 1, 8)
         if not text:
             os._exit(0)
         pid = _forked(place)
         if pid == 0:
             link.close()
-            os.close(port.requests.fd)
-            os.close(port._replies)
-            _become(hello["module"], json.loads(text), *descriptors)
+            for each in own:
+                os.close(each)
+            _become(json.loads(text), *descriptors)
         for each in descriptors:
             os.close(each)
         link.send(str(max(pid, 0)).encode())  # 0: the system has no room for one now
@@ -217,7 +265,7 @@ def _forked(place):
     return pid
 
 
-def _become(module, order, requests, replies, armed, output):
+def _become(order, requests, replies, armed, output):
     """Be the child, to its end."""
     status = 1
     try:
@@ -232,7 +280,7 @@ def _become(module, order, requests, replies, armed, output):
         os.environ.update(order["environment"])
         sys.path[:] = order["path"]
         compilers._LEVEL = order["level"]
-        child.run(module, requests, replies, armed)
+        child.run(order["module"], requests, replies, armed)
         status = 0
     except SystemExit as error:
         status = error.code if isinstance(error.code, int) else int(error.code is not None)

@@ -17,10 +17,13 @@ import traceback
 from multiprocessing import forkserver
 from pathlib import Path
 
+from tests.prestarted import WORKERS, forks_of_this_process
+
 ROOT = Path(__file__).parent.parent.parent
 TIMEOUT_S = 500
 _CONTEXT = multiprocessing.get_context("forkserver")
 _IMPORTED = [
+    *WORKERS,
     "autotune.templates", "autotune.tuner.xgboost_tuner", "autotune.tuner.auto_tuner", "xgboost",
     "autotune.auto_scheduler", "autotune.driver", "autotune.cli.main", "autotune.cli.log",
     "autotune.cli.verify", "autotune.tvm.relay", "autotune.tvm.autotvm", "autotune.record",
@@ -95,7 +98,7 @@ def _serve(requests, folder, path):
     os.environ.update(COLUMNS="100", NO_COLOR="1")
     sys.path[:0] = path
     names = {"__name__": "__main__"}
-    with contextlib.suppress(EOFError):
+    with contextlib.suppress(EOFError), forks_of_this_process():
         while True:
             kind, what = requests.recv()
             requests.send(_captured(kind, what, names))

@@ -40,7 +40,7 @@ def test_a_worker_is_our_child_in_a_group_of_its_own_and_ends_as_it_is_told(
 def test_a_worker_has_the_folder_variables_and_path_of_when_it_was_started(
     forked, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("tests.prestarted._MODULES", ("echo_child",))
+    monkeypatch.setattr("tests.prestarted.WORKERS", ("echo_child",))
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     with contextlib.nullcontext() if forked else started_anew():
         for name in ("first", "second"):
