@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from autotune.errors import LoweringError
 from autotune.ir import Buffer, Call, Stmt
 from autotune.ir.address import EXTERN, Address, addresses_in
-from autotune.ir.structure import walk
+from autotune.ir.structure import walk_once
 from autotune.lowering import LoweredFunction
 from autotune.te.declared_buffer import LOAD_WORD
 
+_ASKED_FOR = (Call, Address)
 # How names of functions begin that a compiler has itself.
 _BUILT_IN = {"c": ("__builtin_",), "cuda": ("__", "atomic")}
 # Functions of numbers that C and CUDA have, and `te` has not; with an f for float.
@@ -28,7 +29,7 @@ _OF_LANGUAGES = {"cuda": OF_NUMBERS | {name + end for name in _OF_CUDA for end i
 
 def calls_and_addresses(stmt: Stmt) -> list[Call | Address]:
     """Return all calls in a statement, and all addresses: what printing a kernel asks for."""
-    return [node for node in walk(stmt) if isinstance(node, Call | Address)]
+    return [node for node in walk_once(stmt) if isinstance(node, _ASKED_FOR)]
 
 
 def functions_called(

@@ -96,6 +96,22 @@ def walk(*nodes: Node) -> Iterator[Node]:
                     stack.extend([item for item in reversed(value) if isinstance(item, Node)])
 
 
+def walk_once(*nodes: Node) -> Iterator[Node]:
+    """Yield what `walk` does, but each node once: copies of a loop's body share most of theirs."""
+    stack, seen = [*reversed(nodes)], set[Node]()
+    while stack:
+        top = stack.pop()
+        if top in seen:
+            continue
+        seen.add(top)
+        yield top
+        if isinstance(top, BinaryOp):
+            stack.append(top.b)
+            stack.append(top.a)
+        elif not isinstance(top, _LEAVES):
+            stack += reversed([*children(top)])
+
+
 def walk_statements(*nodes: Node) -> Iterator[Node]:
     """Yield what `walk` does but for expressions, most of a kernel, and what is in these."""
     stack = [*reversed(nodes)]

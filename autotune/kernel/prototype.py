@@ -24,6 +24,8 @@ _UNDEFINE = re.compile(r"^[ \t]*#[ \t]*undef[ \t]+(\w+)", re.MULTILINE)
 _TYPEDEF = re.compile(r"\btypedef\s+([\w\s*]+?)\s*\b(\w+)\s*;")
 _USING = re.compile(r"\busing\s+(\w+)\s*=\s*([\w\s*:]+?)\s*;")
 _NAMES = re.compile(r"[A-Za-z_]\w*")
+# What stands before a member, or before the rest of a longer name.
+_BEFORE_USE = re.compile(r"[\w.>]")
 # Statements that look like a function and its body.
 _BLOCKS = frozenset({"if", "for", "while", "switch", "catch", "constexpr"})
 _WORDS = re.compile(r"[A-Za-z_]\w*|::|[^\s\w]|\w+")
@@ -178,7 +180,10 @@ def _definitions(text: str, entry: str | None = None) -> Iterator[tuple[str, str
     those of all names are meant, and statements such as ``if`` look like them.
     """
     name = r"\b[A-Za-z_]\w*" if entry is None else re.escape(entry)
-    for found in re.finditer(rf"(?<![\w.>])({name})\s*\(", text):
+    # What may not stand before a name is looked at last: a search for letters is a fast one.
+    for found in re.finditer(rf"({name})\s*\(", text):
+        if _BEFORE_USE.match(text, max(found.start() - 1, 0), found.start()):
+            continue
         end = _find_closing(text, found.end())
         brace = re.compile(r"\s*\{").match(text, end) if end else None
         if brace:
