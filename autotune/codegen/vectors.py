@@ -257,20 +257,20 @@ class VectorPrinter:
         Nothing under a condition that differs between lanes, as it may not be loaded at all.
         """
         found: dict[Expr, None] = {}
-
-        def search(e: Expr) -> None:
-            match e:
-                case Load() if self.is_wide(e.buffer, e.indices[0]):
-                    found[e] = None
-                case Conditional():
-                    if self._vector_text(e, element_of(e.dtype), lanes_of(e.dtype)) is not None:
-                        found[e] = None
-                case _:
-                    for value in _operands(e):
-                        search(value)
-
-        search(expr)
+        self._search(expr, found)
         return list(found)
+
+    def _search(self, expr: Expr, found: dict[Expr, None]) -> None:
+        """Note the loads in an expression that can be wide vectors."""
+        match expr:
+            case Load() if self.is_wide(expr.buffer, expr.indices[0]):
+                found[expr] = None
+            case Conditional(dtype=dtype):
+                if self._vector_text(expr, element_of(dtype), lanes_of(dtype)) is not None:
+                    found[expr] = None
+            case _:
+                for value in _operands(expr):
+                    self._search(value, found)
 
     def _load(self, expr: Expr, lanes: int) -> list[Var]:
         """Write the load of a vector into a temporary; return the variables of its lanes."""

@@ -22,6 +22,7 @@ from autotune.ir import Var
 from autotune.ir.analysis_affine import Affine, Atom, AtomKind
 from autotune.te import Schedule
 from autotune.te.tensor import Tensor
+from autotune.utils.garbage import collection_paused
 
 _OPERATIONS = ("mad", "addsub", "mul", "divmod", "cmp", "mathfunc", "otherfunc")
 COUNTS = (*(f"{kind}_{each}" for kind in ("float", "int") for each in _OPERATIONS),
@@ -64,6 +65,7 @@ def per_store_feature_names(buffers: int = 5) -> list[str]:
     return [*names, "outer_prod", "num_loops", "auto_unroll_max_step"]
 
 
+@collection_paused()
 def per_store_features(
     schedule: Schedule,
     args: Sequence[Tensor],
@@ -115,20 +117,28 @@ class _Form:
         self.touched: dict[str, list[Touch]] = defaultdict(list)
         for touch in store.touches:
             self.touched[touch.buffer].append(touch)
-        # Elements of each buffer inside each loop, from the inside out.
-        self.elements = {name: self._elements(each) for name, each in self.touched.items()}
+        # Elements of each buffer inside each loop, from the inside out, and its extents in all.
+        self.elements: dict[str, list[int]] = {}
+        self.extents: dict[str, list[int]] = {}
+        for name, each in self.touched.items():
+            self.elements[name], self.extents[name] = self._elements(each)
         for i, loop in enumerate(reversed(store.loops)):
-            for name, each in self.elements.items():
-                regions[loop][name].append((each[i], self.touched[name][0].item))
+            for name, counts in self.elements.items():
+                regions[loop][name].append((counts[i], self.touched[name][0].item))
 
-    def _elements(self, touches: Sequence[Touch]) -> list[int]:
+    def _elements(self, touches: Sequence[Touch]) -> tuple[list[int], list[int]]:
+        """Return how many elements are touched inside each loop, and extents of all of them."""
+        used = {var for touch in touches for index in touch.indices for var in index.vars}
         free: set[Var] = set()
-        found = []
+        extents = _region(touches, free)
+        found, count = [], prod(extents)
         for loop in reversed(self.store.loops):
-            if loop.var is not None:
+            if loop.var in used:
                 free.add(loop.var)
-            found.append(prod(_region(touches, free)))
-        return found
+                extents = _region(touches, free)
+                count = prod(extents)
+            found.append(count)
+        return found, extents
 
     def marks(self) -> Iterable[float]:
         """Return how many loops are vectorized, unrolled and parallel, and how long they are."""
@@ -161,7 +171,7 @@ class _Form:
         access = _code(len(_ACCESS), 2 if len(writes) > 1 else int(touches[0].writes))
         unique = (self.elements[name][-1] if self.store.loops else 1) * item
         stride, lines = self._lines(touches)
-        row = _region(touches, {lp.var for lp in self.store.loops if lp.var is not None})
+        row = self.extents[name]
         run = item * (row[-1] if row else 1)
         sizes = [
             float(self.product * item), float(unique), lines,

@@ -25,7 +25,6 @@ import numpy as np
 
 from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy, XGBModel
 from autotune.auto_scheduler.feature import get_per_store_features_from_states
-
 from autotune.auto_scheduler.search.proposer import Proposer
 from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.measure import MeasureInput

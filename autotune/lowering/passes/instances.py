@@ -50,6 +50,8 @@ from autotune.utils.assert_never import assert_never
 
 MakeExpr = Callable[[Values], Expr]
 MakeStmts = Callable[[Values], list[Stmt]]
+# Values of variables, one object for all expressions that ask for them.
+Environments = dict[tuple[tuple[Var, ...], Values], Substitution]
 
 
 class Templates:
@@ -58,7 +60,7 @@ class Templates:
     def __init__(self, simplifier: Simplifier, unrolls: Callable[[For], bool]) -> None:
         self.simplifier = simplifier
         self.unrolls = unrolls
-        self._environments: dict[tuple[tuple[Var, ...], Values], Substitution] = {}
+        self._environments: Environments = {}
         self._exprs: dict[tuple[Expr, tuple[Var, ...]], MakeExpr | None] = {}
 
     def copies(self, stmt: Stmt, free: tuple[Var, ...]) -> MakeStmts:
@@ -257,24 +259,17 @@ class Templates:
         """Return a function that computes the copy once for each combination of values it uses."""
         names = tuple([free[i] for i in used])
         made: dict[Values, Expr] = {}
+        # Without `self`, which holds this function: what has cycles waits for the collector.
+        environments = self._environments
 
         def make(values: Values) -> Expr:
             key = tuple([values[i] for i in used])
             expr = made.get(key)
             if expr is None:
-                expr = made[key] = compute(self._environment(names, key))
+                expr = made[key] = compute(_environment(environments, names, key))
             return expr
 
         return make
-
-    def _environment(self, free: tuple[Var, ...], values: Values) -> Substitution:
-        """Return the values of variables, one object for all expressions that ask for them."""
-        memo = (free, values)
-        env = self._environments.get(memo)
-        if env is None:
-            pairs = zip(free, map(constant, values), strict=True)
-            env = self._environments[memo] = Substitution(dict(pairs))
-        return env
 
     def _simplified(self, expr: Expr, free: tuple[Var, ...]) -> MakeExpr | None:
         simplifier = self.simplifier
@@ -283,6 +278,16 @@ class Templates:
         if not used:
             return None
         return self._of_used(free, used, lambda env: simplifier.simplify(expr, env))
+
+
+def _environment(known: Environments, free: tuple[Var, ...], values: Values) -> Substitution:
+    """Return the values of variables, from those that are known if they are there."""
+    memo = (free, values)
+    env = known.get(memo)
+    if env is None:
+        pairs = zip(free, map(constant, values), strict=True)
+        env = known[memo] = Substitution(dict(pairs))
+    return env
 
 
 def _around(body: list[Stmt], around: Callable[[Stmt], Stmt]) -> list[Stmt]:
