@@ -63,6 +63,7 @@ from autotune.ir.expr import (
     match_types,
     whole,
 )
+from autotune.ir.node import fields_of
 from autotune.ir.printer import Printer, to_text
 from autotune.ir.stmt import (
     Allocate,
@@ -84,7 +85,7 @@ from autotune.ir.stmt import (
     row_major,
     seq,
 )
-from autotune.ir.structure import children, fields_of, same, structural_key, variables, walk
+from autotune.ir.structure import children, same, structural_key, variables, walk
 from autotune.ir.visitor import Rewriter, Visitor, reads_in, substitute
 
 __all__ = [

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from autotune.ir.base import Expr, Node
+from autotune.ir.base import Expr
+from autotune.ir.node import Node
 from autotune.ir.structure import walk
 
 # A call of a function that is no function of ours has this in front of its name.

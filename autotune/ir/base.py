@@ -14,6 +14,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable
 from numbers import Integral, Real
+from operator import attrgetter
 from typing import Any, ClassVar, SupportsFloat, Union
 
 from autotune.errors import ExpressionError
@@ -27,15 +28,9 @@ from autotune.ir.dtype import (
     promote,
     with_lanes,
 )
+from autotune.ir.node import Below, Node, nothing
 
 ExprLike = Union["Operand", int, float]
-
-
-class Node:
-    """Base of expressions and statements; ``__match_args__`` names a node's fields in order."""
-
-    __slots__ = ()
-    __match_args__: ClassVar[tuple[str, ...]] = ()
 
 
 class Operand:
@@ -163,6 +158,7 @@ class Var(Expr):
 
     __slots__ = ("axis", "name")
     __match_args__ = ("name", "dtype", "axis")
+    below: ClassVar[Below] = nothing
 
     def __init__(self, name: str, dtype: str = "int32", axis: str = "") -> None:
         self.name = name
@@ -175,6 +171,7 @@ class Imm(Expr):
 
     __slots__ = ("value",)
     __match_args__ = ("value", "dtype")
+    below: ClassVar[Below] = nothing
     default: ClassVar[str] = "int32"
     value: float
 
@@ -258,6 +255,7 @@ class BinaryOp(Expr):
 
     __slots__ = ("a", "b")
     __match_args__ = ("a", "b")
+    below: ClassVar[Below] = attrgetter("a", "b")
     symbol: ClassVar[str] = ""
     # Whether bools become int32 first, so that True + True is 2.
     counts_bools: ClassVar[bool] = False

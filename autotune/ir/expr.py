@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from operator import attrgetter
+from typing import Any, ClassVar
 
 from autotune.ir.base import (
     BinaryOp,
@@ -13,7 +14,6 @@ from autotune.ir.base import (
     FloatImm,
     Imm,
     IntImm,
-    Node,
     Not,
     Operand,
     Var,
@@ -24,6 +24,7 @@ from autotune.ir.base import (
 )
 from autotune.ir.dtype import element_of, lanes_of, with_lanes
 from autotune.ir.itervar import IterVar, Range, whole
+from autotune.ir.node import Below, Node
 from autotune.ir.operators import (
     EQ,
     GE,
@@ -106,6 +107,7 @@ class Conditional(Expr):
 
     __slots__ = ("cond", "other", "then")
     __match_args__ = ("cond", "then", "other")
+    below: ClassVar[Below] = attrgetter("cond", "then", "other")
 
     def __init__(self, cond: Expr, then: Expr, other: Expr) -> None:
         self.cond = cond
@@ -138,6 +140,7 @@ class Load(Expr):
 
     __slots__ = ("buffer", "indices")
     __match_args__ = ("buffer", "indices")
+    below: ClassVar[Below] = attrgetter("indices")
 
     def __init__(self, buffer: Any, indices: tuple[Expr, ...]) -> None:
         self.buffer = buffer
@@ -152,6 +155,7 @@ class ProducerLoad(Expr):
 
     __slots__ = ("indices", "tensor")
     __match_args__ = ("tensor", "indices")
+    below: ClassVar[Below] = attrgetter("indices")
 
     def __init__(self, tensor: Any, indices: tuple[Expr, ...]) -> None:
         self.tensor = tensor

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from autotune.ir import base, stmt
 from autotune.ir.address import Address
-from autotune.ir.base import BinaryOp, Call, Cast, Expr, FloatImm, IntImm, Node, Not, Var
+from autotune.ir.base import BinaryOp, Call, Cast, Expr, FloatImm, IntImm, Not, Var
 from autotune.ir.expr import (
     Add,
     And,
@@ -40,6 +40,7 @@ from autotune.ir.expr import (
     TruncDiv,
     TruncMod,
 )
+from autotune.ir.node import Node
 from autotune.ir.stmt import (
     Allocate,
     AsyncCommit,

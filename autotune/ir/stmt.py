@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, cast
+from operator import attrgetter
+from typing import Any, ClassVar, cast
 
-from autotune.ir.base import Expr, IntImm, Node, Var, as_expr
+from autotune.ir.base import Expr, IntImm, Var, as_expr
+from autotune.ir.node import Below, Node
 
 
 class ForKind(Enum):
@@ -126,6 +128,7 @@ class Store(Stmt):
 
     __slots__ = ("buffer", "indices", "value")
     __match_args__ = ("buffer", "indices", "value")
+    below: ClassVar[Below] = lambda store: (*store.indices, store.value)
 
     def __init__(self, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) -> None:
         self.buffer = buffer
@@ -161,6 +164,7 @@ class Seq(Stmt):
 
     __slots__ = ("stmts",)
     __match_args__ = ("stmts",)
+    below: ClassVar[Below] = attrgetter("stmts")
 
     def __init__(self, stmts: tuple[Stmt, ...]) -> None:
         self.stmts = stmts

@@ -3,29 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator
-from operator import attrgetter
+from collections.abc import Hashable, Iterator
 from typing import Any
 
-from autotune.ir.base import BinaryOp, Expr, Imm, Node, Var
+from autotune.ir.base import Expr, Imm, Var
 from autotune.ir.itervar import IterVar
-
-_FIELDS: dict[type[Node], Callable[[Node], tuple[object, ...]]] = {}
-
-
-def fields_of(node: Node) -> tuple[object, ...]:
-    """Return the values of a node's fields in the order of its constructor."""
-    cls = type(node)
-    getter = _FIELDS.get(cls)
-    if getter is None:
-        names = cls.__match_args__
-        getter = attrgetter(*names) if len(names) > 1 else _few(*names)
-        _FIELDS[cls] = getter
-    return getter(node)
-
-
-def _few(*names: str) -> Callable[[Node], tuple[object, ...]]:
-    return lambda node: tuple(getattr(node, name) for name in names)
+from autotune.ir.node import Node, fields_of
 
 
 def same(a: Any, b: Any) -> bool:
@@ -67,16 +50,9 @@ def structural_key(node: object) -> Hashable:
     return key
 
 
-def children(node: Node) -> Iterator[Node]:
-    """Yield the nodes directly below ``node``, from left to right."""
-    for value in fields_of(node):
-        if isinstance(value, Node):
-            yield value
-        elif isinstance(value, tuple):
-            yield from (item for item in value if isinstance(item, Node))
-
-
-_LEAVES = (Var, Imm)
+def children(node: Node) -> tuple[Node, ...]:
+    """Return the nodes directly below ``node``, from left to right."""
+    return type(node).below(node)
 
 
 def walk(*nodes: Node) -> Iterator[Node]:
@@ -85,15 +61,7 @@ def walk(*nodes: Node) -> Iterator[Node]:
     while stack:
         top = stack.pop()
         yield top
-        if isinstance(top, BinaryOp):  # most nodes are these, or have nothing below them
-            stack.append(top.b)
-            stack.append(top.a)
-        elif not isinstance(top, _LEAVES):
-            for value in reversed(fields_of(top)):  # `children`, the last first, in this loop
-                if isinstance(value, Node):
-                    stack.append(value)
-                elif isinstance(value, tuple):
-                    stack.extend([item for item in reversed(value) if isinstance(item, Node)])
+        stack += type(top).below(top)[::-1]
 
 
 def walk_once(*nodes: Node) -> Iterator[Node]:
@@ -101,15 +69,10 @@ def walk_once(*nodes: Node) -> Iterator[Node]:
     stack, seen = [*reversed(nodes)], set[Node]()
     while stack:
         top = stack.pop()
-        if top in seen:
-            continue
-        seen.add(top)
-        yield top
-        if isinstance(top, BinaryOp):
-            stack.append(top.b)
-            stack.append(top.a)
-        elif not isinstance(top, _LEAVES):
-            stack += reversed([*children(top)])
+        if top not in seen:
+            seen.add(top)
+            yield top
+            stack += type(top).below(top)[::-1]
 
 
 def walk_statements(*nodes: Node) -> Iterator[Node]:
@@ -118,7 +81,7 @@ def walk_statements(*nodes: Node) -> Iterator[Node]:
     while stack:
         top = stack.pop()
         yield top
-        stack += [each for each in reversed([*children(top)]) if not isinstance(each, Expr)]
+        stack += [each for each in type(top).below(top)[::-1] if not isinstance(each, Expr)]
 
 
 def variables(*nodes: Node) -> list[Var]:

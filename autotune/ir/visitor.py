@@ -8,14 +8,16 @@ A subclass defines ``visit_<Class>`` for the classes it cares about, a base clas
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, TypeVar, cast
+from operator import is_
+from typing import Any, ClassVar, TypeVar
 
-from autotune.ir.base import BinaryOp, Imm, Node, Not, Var
+from autotune.ir.base import BinaryOp, Imm, Not, Var
 from autotune.ir.expr import Call, Cast, Conditional, Expr, IntImm, Load, ProducerLoad
+from autotune.ir.node import Node, fields_of
 from autotune.ir.stmt import Allocate, For, If, LetStmt, Seq, Stmt, Store, While, seq
-from autotune.ir.structure import fields_of, walk
+from autotune.ir.structure import walk
 
-Method = Callable[..., object]
+Method = Callable[..., Any]
 
 
 class Dispatcher:
@@ -53,16 +55,8 @@ class Visitor(Dispatcher):
 
     def generic(self, node: Node) -> None:
         """Visit all nodes directly below ``node``, from left to right."""
-        for value in fields_of(node):
-            if isinstance(value, Node):
-                self.visit(value)
-            elif isinstance(value, tuple):
-                self._visit_all(value)
-
-    def _visit_all(self, values: tuple[object, ...]) -> None:
-        for value in values:
-            if isinstance(value, Node):
-                self.visit(value)
+        for each in type(node).below(node):
+            self.visit(each)
 
     def visit_Var(self, node: Var) -> None:
         """Visit a variable: nothing is below it."""
@@ -105,21 +99,19 @@ class Rewriter(Dispatcher):
         method = self._table.get(kind)
         if method is None:
             method = self.method_of(kind)
-        return cast(AnyNode, method(self, node))
+        found: AnyNode = method(self, node)
+        return found
 
     def rewrite_all(self, nodes: tuple[AnyNode, ...]) -> tuple[AnyNode, ...]:
         """Rewrite each of some nodes; the same tuple if nothing changed."""
         new = tuple([self.rewrite(node) for node in nodes])
-        for before, after in zip(nodes, new, strict=True):
-            if before is not after:
-                return new
-        return nodes
+        return nodes if all(map(is_, nodes, new)) else new
 
     def generic(self, node: Node) -> object:
         """Rebuild ``node`` from its rewritten fields."""
         old = fields_of(node)
         new = [self._field(value) for value in old]
-        if all(map(_is, old, new)):
+        if all(map(is_, old, new)):
             return node
         return type(node)(*new)
 
@@ -128,7 +120,7 @@ class Rewriter(Dispatcher):
             return self.rewrite(value)  # type: ignore[type-var]
         if isinstance(value, tuple) and any(isinstance(item, Node) for item in value):
             new = tuple(self._field(item) for item in value)
-            return value if all(map(_is, value, new)) else new
+            return value if all(map(is_, value, new)) else new
         return value
 
     def visit_Var(self, node: Var) -> Expr:
@@ -249,10 +241,6 @@ class StmtRewriter(Rewriter):
         """Rewrite the body."""
         body = self.rewrite(node.body)
         return node if body is node.body else LetStmt(node.var, node.value, body)
-
-
-def _is(a: object, b: object) -> bool:
-    return a is b
 
 
 class _Substitute(Rewriter):

@@ -25,9 +25,10 @@ from autotune.ir.expr import (
     Reduce,
     Var,
 )
+from autotune.ir.node import fields_of
 from autotune.ir.printer import to_text
 from autotune.ir.simplify import Simplifier, Value
-from autotune.ir.structure import fields_of, same, variables
+from autotune.ir.structure import same, variables
 from autotune.ir.visitor import substitute
 from autotune.lowering.bodies import BodySimplifier
 from autotune.lowering.extents import Extent, expr_of

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from autotune.errors import LoweringError
 from autotune.ir.address import Address
-from autotune.ir.expr import EQ, LT, And, Expr, IntImm, Load, Var
+from autotune.ir.expr import EQ, LT, And, Expr, IntImm, Load, Node, Var
 from autotune.ir.stmt import (
     Allocate,
     AsyncCommit,
@@ -105,6 +105,7 @@ class _Planner:
         self.common = common
         self.slots = draft.slots
         self.uses = Uses(draft.simplifier)
+        self.reading: dict[Node, Sequence[Load | Address]] = {}
         self.block = block
         self.block_vars = {thread.var for thread in block}
         self.by_hand = draft.by_hand
@@ -173,19 +174,23 @@ class _Planner:
 
         A store that updates the very element it reads is one access, not two.
         """
-        if self.common.isdisjoint(self.uses.of(expr).buffers):
-            return []
         found = []
-        for node in children(expr):
-            if isinstance(node, Expr):
-                found += self._reads(node, own, place)
-        if isinstance(expr, Load) and expr.buffer in self.common:
-            (index,) = expr.indices
-            if expr.buffer is not own or index is not place:
-                found.append(self._access(expr.buffer, index, False))
-        if isinstance(expr, Address) and expr.buffer in self.common:
-            found += [self._passed(expr, kind == "w") for kind in expr.access]
+        for node in self._reading(expr):
+            if isinstance(node, Address):
+                found += [self._passed(node, kind == "w") for kind in node.access]
+            elif node.buffer is not own or node.indices[0] is not place:
+                found.append(self._access(node.buffer, node.indices[0], False))
         return found
+
+    def _reading(self, expr: Node) -> Sequence[Load | Address]:
+        """Return what in an expression reads such memory, each after what is in its index."""
+        known = self.reading.get(expr)
+        if known is None:
+            found = [read for each in children(expr) for read in self._reading(each)]
+            if isinstance(expr, Load | Address) and expr.buffer in self.common:
+                found.append(expr)
+            known = self.reading[expr] = found
+        return known
 
     def _passed(self, node: Address, is_write: bool) -> Access:
         """Return the access of what is behind an address, which any thread of a warp may make."""

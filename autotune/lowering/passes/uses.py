@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from autotune.ir.address import Address
 from autotune.ir.base import Imm
@@ -13,8 +13,7 @@ from autotune.ir.stmt import AsyncCopy, Buffer, For, Stmt, While
 from autotune.ir.structure import children
 
 
-@dataclass(frozen=True)
-class Used:
+class Used(NamedTuple):
     """The variables that occur, the buffers that are read, and whether there are loops."""
 
     vars: frozenset[Var]
@@ -34,14 +33,14 @@ class Uses:
 
     def of(self, node: Expr | Stmt) -> Used:
         """Return the variables and buffers that a node and its descendants use."""
-        if isinstance(node, Imm):
-            return NOTHING
         used = self._known.get(node)
         if used is None:
             used = self._known[node] = self._find(node)
         return used
 
     def _find(self, node: Expr | Stmt) -> Used:
+        if isinstance(node, Imm):
+            return NOTHING
         if isinstance(node, Var):
             return Used(frozenset((node,)), frozenset())
         if isinstance(node, Expr):
