@@ -40,6 +40,7 @@ from autotune.auto_scheduler.sketch.tensor_cores import TensorCores
 from autotune.auto_scheduler.sketch.transposing import TileTransposed
 from autotune.auto_scheduler.sketch.warpgroups import WarpgroupTensorCores
 from autotune.auto_scheduler.states.loop_state import StateObject, plain_state
+from autotune.auto_scheduler.states.shared_steps import Taken
 from autotune.auto_scheduler.transform_steps import (
     OnlineStep,
     RfactorStep,
@@ -98,7 +99,8 @@ def programs_of(
     """Return the analytical cost models of the programs that sketches become."""
     innermost = int(params["max_innermost_split_factor"])
     on_gpu = task.target.backend.on_gpu
-    decided = [state for each in sketches for state in with_parts(each, on_gpu)]
+    starts = {dag: Taken(plain_state(dag)) for dag in {each.dag for each in sketches}}
+    decided = [s for each in sketches for s in with_parts(each, on_gpu, starts[each.dag])]
     hardware = task.hardware_params
     if not on_gpu:
         vector = int(params["max_vectorize_size"])
@@ -107,7 +109,9 @@ def programs_of(
         host = CpuParameters.of(task.target.mcpu)
         return [CpuCostModel(each, hardware, rewrite, host) for each in made]
     device = GpuParameters.of(task.target, hardware)
-    found = [gpu_program(each, hardware, innermost, device.sms) for each in decided]
+    found = [
+        gpu_program(each, hardware, innermost, device.sms, starts[each.dag]) for each in decided
+    ]
     models = [_gpu_cost_model(each, device) for each in found]
     # Parts of sums may be too short for an instruction, or no multiple of its steps.
     return [
@@ -143,39 +147,45 @@ def _product_cost_model(
     return TensorCoreCostModel(program, stage_id, device)
 
 
-def with_parts(sketch: StateObject, on_gpu: bool) -> list[StateObject]:
+def with_parts(sketch: StateObject, on_gpu: bool, start: Taken) -> list[StateObject]:
     """Return a sketch once for each number of parts that its factored reductions may have.
 
     The shapes of what a factored reduction leaves depend on that number, so it is decided first.
+
+    Args:
+        sketch: a sketch, whose lengths may be open.
+        on_gpu: whether it is for a GPU.
+        start: the plain state of its graph, from which other sketches took steps.
     """
-    done = [plain_state(sketch.dag)]
+    done = [start]
     steps = sketch.transform_steps
     several = sum(isinstance(step, RfactorStep) for step in steps)
     for place, step in enumerate(steps):
         following = steps[place + 1] if place + 1 < len(steps) else None
         done = [new for state in done for new in _take(state, step, following, several, on_gpu)]
-    return done
+    return [taken.state for taken in done]
 
 
 def _take(
-    state: StateObject,
+    taken: Taken,
     step: TransformStep,
     following: TransformStep | None,
     several: int,
     on_gpu: bool,
-) -> Iterable[StateObject]:
+) -> Iterable[Taken]:
     """Take a step, with each length that is to be decided; extents are noted as they are now."""
     if not isinstance(step, SplitStep):
-        return [step.apply(state)]
+        return [taken.take(step)]
+    state = taken.state
     extent = state.stages[step.stage_id].iters[step.iter_id].extent or 0
     step, op = replace(step, extent=extent), state.stages[step.stage_id].op
     if step.lengths != (None,) or not isinstance(following, RfactorStep):
-        return [step.apply(state)]
+        return [taken.take(step)]
     outer = following.iter_id == step.iter_id
     plain = on_gpu and not AccessAnalyzer(state.stage_ops).needs_multi_level_tiling(op)
     parts = _plain_parts(op, extent, several) if plain else _parts(extent, several)
     lengths = [extent // n if outer else n for n in parts]
-    return [replace(step, lengths=(length,)).apply(state) for length in lengths]
+    return [taken.take(replace(step, lengths=(length,))) for length in lengths]
 
 
 def _parts(extent: int, several: int) -> Sequence[int]:

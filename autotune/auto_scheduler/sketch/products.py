@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from operator import ge
+from weakref import WeakKeyDictionary
 
 from autotune.auto_scheduler.graph.reads import reads_of
 from autotune.auto_scheduler.sketch.rule import SketchContext
@@ -37,6 +38,8 @@ _ROW_BYTES, _COPIED_BYTES, _PANEL_BYTES = 32, 16, 128
 # Neighbouring columns of a thread, by the instructions: those of one row of an image.
 OWN_COLUMNS = {TENSOR_CORE: 8, WGMMA: 2}
 _TOGETHER = 8  # columns that one thread stores at once, or four
+# What is known of operations, by the instructions; rules ask it of each again and again.
+_PRODUCTS: WeakKeyDictionary[Operation, dict[str, Product | None]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,13 @@ def product_of(op: Operation, instructions: str) -> Product | None:
 
     Which of its axes are columns depends on the instructions, `TENSOR_CORE` or `WGMMA`.
     """
+    known = _PRODUCTS.setdefault(op, {})
+    if instructions not in known:
+        known[instructions] = _found_product(op, instructions)
+    return known[instructions]
+
+
+def _found_product(op: Operation, instructions: str) -> Product | None:
     if not isinstance(op, ComputeOp) or len(op.axis) < 2:
         return None
     pair = multiplied(op)

@@ -26,6 +26,7 @@ from autotune.auto_scheduler.states.loops import (
     IterKind,
     Stage,
 )
+from autotune.auto_scheduler.states.shared_steps import Taken
 from autotune.auto_scheduler.transform_steps import (
     AnnotationStep,
     PragmaStep,
@@ -59,7 +60,11 @@ _ALWAYS_UNROLL = "auto_scheduler_always_unroll_inner"
 
 
 def gpu_program(
-    sketch: StateObject, params: HardwareParams, innermost: int = 64, sms: int = 132
+    sketch: StateObject,
+    params: HardwareParams,
+    innermost: int = 64,
+    sms: int = 132,
+    start: Taken | None = None,
 ) -> Program:
     """Return the program of a sketch.
 
@@ -68,9 +73,10 @@ def gpu_program(
         params: of the device.
         innermost: most iterations of an innermost loop.
         sms: multiprocessors of the device.
+        start: the plain state of its graph, from which other sketches took steps.
     """
     shared_out = _shared_reductions(sketch)
-    sketch = _opened(sketch, shared_out)
+    sketch = _opened(sketch, shared_out, start or Taken(plain_state(sketch.dag)))
     resident = tuple(sms * n for n in RESIDENT)
     slots: dict[int, Slot] = {i: ChoiceSlot(i, _threads(sketch, i, params)) for i in shared_out}
     slots |= {i: ChoiceSlot(i, resident) for i in _in_turn(sketch)}
@@ -109,7 +115,7 @@ def _in_turn(sketch: StateObject) -> list[int]:
     return found
 
 
-def _opened(sketch: StateObject, places: list[int]) -> StateObject:
+def _opened(sketch: StateObject, places: list[int], start: Taken) -> StateObject:
     """Return a sketch in which the lengths of some splits are open."""
     if not places:
         return sketch
@@ -117,7 +123,7 @@ def _opened(sketch: StateObject, places: list[int]) -> StateObject:
         replace(step, lengths=(None,)) if i in places and isinstance(step, SplitStep) else step
         for i, step in enumerate(sketch.transform_steps)
     ]
-    return plain_state(sketch.dag).after(steps)
+    return start.after(steps)
 
 
 def _threads(sketch: StateObject, place: int, params: HardwareParams) -> tuple[int, ...]:
