@@ -128,16 +128,18 @@ class _Form:
 
     def _elements(self, touches: Sequence[Touch]) -> tuple[list[int], list[int]]:
         """Return how many elements are touched inside each loop, and extents of all of them."""
-        used = {var for touch in touches for index in touch.indices for var in index.vars}
+        dimensions = [*zip(*(touch.indices for touch in touches), strict=True)]
+        used = [{var for index in each for var in index.vars} for each in dimensions]
         free: set[Var] = set()
-        extents = _region(touches, free)
-        found, count = [], prod(extents)
+        extents = [_extent(each, free) for each in dimensions]
+        found = []
         for loop in reversed(self.store.loops):
-            if loop.var in used:
+            if loop.var is not None:
                 free.add(loop.var)
-                extents = _region(touches, free)
-                count = prod(extents)
-            found.append(count)
+                for i, each in enumerate(dimensions):
+                    if loop.var in used[i]:
+                        extents[i] = _extent(each, free)
+            found.append(prod(extents))
         return found, extents
 
     def marks(self) -> Iterable[float]:
@@ -276,27 +278,26 @@ def _stride(touch: Touch, var: Var | None) -> float:
     return 0.0
 
 
-def _region(touches: Sequence[Touch], free: set[Var]) -> list[int]:
-    """Return the extents of what accesses touch where some variables run and the others rest."""
-    extents = []
-    for dimension in range(len(touches[0].indices)):
-        spans = [_span(touch.indices[dimension], free) for touch in touches]
-        low, high = min(low for low, _ in spans), max(high for _, high in spans)
-        extents.append(int(high - low + 1))
-    return extents
+def _extent(indices: Sequence[Affine], free: set[Var]) -> int:
+    """Return the extent of what accesses touch where some variables run and the others rest."""
+    spans = [_span(index, free) for index in indices]
+    low, high = min(low for low, _ in spans), max(high for _, high in spans)
+    return int(high - low + 1)
 
 
 def _span(form: Affine, free: set[Var]) -> tuple[float, float]:
     """Return the least and the greatest value of an index; variables at rest are 0."""
     low = high = float(form.const)
     for atom, factor in form.terms.items():
-        ends = [factor * end for end in _span_of_atom(atom, free)]
-        low, high = low + min(ends), high + max(ends)
+        first, last = _span_of_atom(atom, free)
+        if factor < 0:
+            first, last = last, first
+        low, high = low + factor * first, high + factor * last
     return low, high
 
 
 def _span_of_atom(atom: Atom, free: set[Var]) -> tuple[float, float]:
-    if not atom.vars & free:
+    if atom.vars.isdisjoint(free):
         return 0.0, 0.0
     if atom.form is None or atom.kind not in (AtomKind.DIV, AtomKind.MOD):
         known = math.isfinite(atom.low) and math.isfinite(atom.high)

@@ -41,6 +41,22 @@ def form_copies(space: AffineSpace, form: Affine, free: tuple[Var, ...]) -> Make
     return _sum(space, kept, form.const, steps, parts)
 
 
+def plain_steps(form: Affine, free: tuple[Var, ...]) -> list[tuple[Var, int, int]] | None:
+    """Return the variables in a form, their places in ``free``, and what a step of each adds.
+
+    None if another atom depends on one of them.
+    """
+    found = []
+    for atom, k in form.terms.items():
+        if atom.kind is AtomKind.VAR:
+            (var,) = atom.vars
+            if var in free:
+                found.append((var, free.index(var), k))
+        elif not atom.vars.isdisjoint(free):
+            return None
+    return found
+
+
 def _sum(
     space: AffineSpace,
     kept: dict[Atom, int],

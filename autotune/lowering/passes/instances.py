@@ -8,7 +8,7 @@ different copies are one object, as equal indices are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from autotune.ir.analysis_affine import Affine, Substitution, constant
 from autotune.ir.expr import (
@@ -45,7 +45,7 @@ from autotune.ir.stmt import (
 )
 from autotune.ir.structure import variables
 from autotune.lowering.extents import constant_iterations
-from autotune.lowering.passes.form_copies import Moved, Values, form_copies
+from autotune.lowering.passes.form_copies import Moved, Values, form_copies, plain_steps
 from autotune.utils.assert_never import assert_never
 
 MakeExpr = Callable[[Values], Expr]
@@ -230,6 +230,9 @@ class Templates:
         """Copy an index; equal copies are built once."""
         if form.vars.isdisjoint(free):
             return None
+        steps = plain_steps(form, free)
+        if steps is not None:
+            return self._plain_index(form, steps)
         copy = form_copies(self.simplifier, form, free)
         if copy is None:
             return self._substituted(form, free)
@@ -242,6 +245,25 @@ class Templates:
             if expr is None:
                 form, offset = moved
                 expr = made[moved] = build(Affine(form.terms, form.const + offset))
+            return expr
+
+        return make
+
+    def _plain_index(self, form: Affine, steps: Sequence[tuple[Var, int, int]]) -> MakeExpr:
+        """Copy an index that the variables add multiples of themselves to: most are."""
+        moving = {var for var, _, _ in steps}
+        kept = {atom: k for atom, k in form.terms.items() if atom.vars.isdisjoint(moving)}
+        places = [(place, k) for _, place, k in steps]
+        const, build = form.const, self.simplifier.expr
+        made: dict[int, Expr] = {}
+
+        def make(values: Values) -> Expr:
+            offset = const
+            for place, k in places:
+                offset += k * values[place]
+            expr = made.get(offset)
+            if expr is None:
+                expr = made[offset] = build(Affine(kept, offset))
             return expr
 
         return make
