@@ -28,7 +28,7 @@ from autotune.ir.dtype import (
     promote,
     with_lanes,
 )
-from autotune.ir.node import Below, Node, nothing
+from autotune.ir.node import Below, Node, nothing, only
 
 ExprLike = Union["Operand", int, float]
 
@@ -214,6 +214,7 @@ class Cast(Expr):
 
     __slots__ = ("value",)
     __match_args__ = ("value", "dtype")
+    below: ClassVar[Below] = only("value")
 
     def __init__(self, value: Expr, dtype: str) -> None:
         self.value = value
@@ -225,6 +226,7 @@ class Call(Expr):
 
     __slots__ = ("args", "name")
     __match_args__ = ("name", "args", "dtype")
+    below: ClassVar[Below] = attrgetter("args")
 
     def __init__(self, name: str, args: tuple[Expr, ...], dtype: str = "") -> None:
         self.name = name

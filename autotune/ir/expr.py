@@ -24,7 +24,7 @@ from autotune.ir.base import (
 )
 from autotune.ir.dtype import element_of, lanes_of, with_lanes
 from autotune.ir.itervar import IterVar, Range, whole
-from autotune.ir.node import Below, Node
+from autotune.ir.node import Below, Node, only
 from autotune.ir.operators import (
     EQ,
     GE,
@@ -220,6 +220,7 @@ class Ramp(Expr):
 
     __slots__ = ("base", "lanes", "stride")
     __match_args__ = ("base", "stride", "lanes")
+    below: ClassVar[Below] = only("base")
 
     def __init__(self, base: Expr, stride: int, lanes: int) -> None:
         self.base = base

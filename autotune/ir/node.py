@@ -25,6 +25,12 @@ def nothing(_: Node) -> tuple[Node, ...]:
     return ()
 
 
+def only(name: str) -> Below:
+    """Return that one field is all that is below a node."""
+    field = attrgetter(name)
+    return lambda node: (field(node),)
+
+
 class Node:
     """Base of expressions and statements; ``__match_args__`` names a node's fields in order.
 

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any, ClassVar, cast
 
 from autotune.ir.base import Expr, IntImm, Var, as_expr
-from autotune.ir.node import Below, Node
+from autotune.ir.node import Below, Node, nothing, only
 
 
 class ForKind(Enum):
@@ -91,6 +91,7 @@ class For(Stmt):
 
     __slots__ = ("annotations", "body", "extent", "kind", "thread", "var")
     __match_args__ = ("var", "extent", "kind", "body", "thread", "annotations")
+    below: ClassVar[Below] = attrgetter("var", "extent", "body")
 
     def __init__(
         self,
@@ -186,6 +187,7 @@ class Allocate(Stmt):
 
     __slots__ = ("body", "buffer")
     __match_args__ = ("buffer", "body")
+    below: ClassVar[Below] = only("body")
 
     def __init__(self, buffer: Buffer, body: Stmt) -> None:
         self.buffer = buffer
@@ -197,6 +199,7 @@ class LetStmt(Stmt):
 
     __slots__ = ("body", "value", "var")
     __match_args__ = ("var", "value", "body")
+    below: ClassVar[Below] = attrgetter("var", "value", "body")
 
     def __init__(self, var: Var, value: Expr, body: Stmt) -> None:
         self.var = var
@@ -209,6 +212,7 @@ class Evaluate(Stmt):
 
     __slots__ = ("value",)
     __match_args__ = ("value",)
+    below: ClassVar[Below] = only("value")
 
     def __init__(self, value: Expr) -> None:
         self.value = value
@@ -219,6 +223,7 @@ class Barrier(Stmt):
 
     __slots__ = ("scope",)
     __match_args__ = ("scope",)
+    below: ClassVar[Below] = nothing
 
     def __init__(self, scope: str = "shared") -> None:
         self.scope = scope
@@ -229,6 +234,7 @@ class AsyncCopy(Stmt):
 
     __slots__ = ("bytes", "dst", "dst_index", "src", "src_index")
     __match_args__ = ("dst", "dst_index", "src", "src_index", "bytes")
+    below: ClassVar[Below] = attrgetter("dst_index", "src_index")
 
     def __init__(
         self, dst: Buffer, dst_index: Expr, src: Buffer, src_index: Expr, bytes: int
@@ -244,6 +250,7 @@ class AsyncCommit(Stmt):
     """Close the group of asynchronous copies begun since the last commit."""
 
     __slots__ = ()
+    below: ClassVar[Below] = nothing
 
 
 class AsyncWait(Stmt):
@@ -251,6 +258,7 @@ class AsyncWait(Stmt):
 
     __slots__ = ("pending",)
     __match_args__ = ("pending",)
+    below: ClassVar[Below] = nothing
 
     def __init__(self, pending: int) -> None:
         self.pending = pending

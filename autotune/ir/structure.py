@@ -81,7 +81,9 @@ def walk_statements(*nodes: Node) -> Iterator[Node]:
     while stack:
         top = stack.pop()
         yield top
-        stack += [each for each in type(top).below(top)[::-1] if not isinstance(each, Expr)]
+        if not isinstance(top, Expr):
+            below = type(top).below(top)
+            stack += [each for each in below[::-1] if not isinstance(each, Expr)]
 
 
 def variables(*nodes: Node) -> list[Var]:

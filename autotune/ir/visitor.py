@@ -14,7 +14,19 @@ from typing import Any, ClassVar, TypeVar
 from autotune.ir.base import BinaryOp, Imm, Not, Var
 from autotune.ir.expr import Call, Cast, Conditional, Expr, IntImm, Load, ProducerLoad
 from autotune.ir.node import Node, fields_of
-from autotune.ir.stmt import Allocate, For, If, LetStmt, Seq, Stmt, Store, While, seq
+from autotune.ir.stmt import (
+    Allocate,
+    AsyncCopy,
+    Evaluate,
+    For,
+    If,
+    LetStmt,
+    Seq,
+    Stmt,
+    Store,
+    While,
+    seq,
+)
 from autotune.ir.structure import walk
 
 Method = Callable[..., Any]
@@ -77,6 +89,15 @@ class StmtVisitor(Visitor):
         """Pass over an expression."""
 
     visit_Var = visit_Imm = visit_BinaryOp = visit_Expr
+
+    def visit_Store(self, node: Store) -> None:
+        """Pass over a store, which holds nothing else."""
+
+    def visit_AsyncCopy(self, node: AsyncCopy) -> None:
+        """Pass over a copy."""
+
+    def visit_Evaluate(self, node: Evaluate) -> None:
+        """Pass over an expression evaluated for its effect."""
 
 
 AnyNode = TypeVar("AnyNode", Expr, Stmt)

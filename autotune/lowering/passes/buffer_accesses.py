@@ -5,7 +5,8 @@ from __future__ import annotations
 from autotune.ir.address import Address, addresses_in
 from autotune.ir.expr import Load
 from autotune.ir.stmt import AsyncCopy, Buffer, Evaluate, Stmt, Store
-from autotune.ir.visitor import StmtVisitor, Visitor
+from autotune.ir.structure import walk_once
+from autotune.ir.visitor import StmtVisitor
 
 
 class _Written(StmtVisitor):
@@ -30,23 +31,10 @@ def written_buffers(stmt: Stmt) -> set[Buffer]:
     return found.buffers
 
 
-class _Read(Visitor):
-    def __init__(self) -> None:
-        self.buffers: set[Buffer] = set()
-
-    def visit_Load(self, node: Load) -> None:
-        self.buffers.add(node.buffer)
-        for index in node.indices:
-            self.visit(index)
-
-    def visit_Address(self, node: Address) -> None:
-        if "r" in node.access:
-            self.buffers.add(node.buffer)
-        self.visit(node.index)
-
-
 def read_buffers(stmt: Stmt) -> set[Buffer]:
     """Returns the buffers that a statement loads from."""
-    found = _Read()
-    found.visit(stmt)
-    return found.buffers
+    return {
+        node.buffer
+        for node in walk_once(stmt)
+        if isinstance(node, Load) or (isinstance(node, Address) and "r" in node.access)
+    }

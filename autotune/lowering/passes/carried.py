@@ -34,7 +34,7 @@ from dataclasses import dataclass
 
 from autotune.ir.expr import Add, Expr, FloatImm, IntImm, Load, Max, Mul, Var
 from autotune.ir.stmt import Allocate, Buffer, For, If, LetStmt, Seq, Stmt, Store, seq
-from autotune.ir.structure import variables, walk
+from autotune.ir.structure import variables, walk, walk_statements
 from autotune.ir.visitor import Rewriter, StmtRewriter, Visitor, substitute
 from autotune.lowering.passes.draft import Draft
 from autotune.lowering.passes.late_exchange import Exchange, exchanged, without_exchanges
@@ -272,7 +272,7 @@ def _flat(stmt: Stmt) -> tuple[list[Buffer], list[Stmt]]:
 
 
 def _stores(stmt: Stmt) -> list[Store]:
-    return [node for node in walk(stmt) if isinstance(node, Store)]
+    return [node for node in walk_statements(stmt) if isinstance(node, Store)]
 
 
 def _read(value: Expr) -> set[Buffer]:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from autotune.errors import LoweringError
 from autotune.ir.address import Address
-from autotune.ir.expr import Expr, Load, Var
+from autotune.ir.expr import Expr, Load, Node, Var
 from autotune.ir.stmt import Allocate, AsyncCopy, Buffer, For, LetStmt, Stmt, Store
-from autotune.ir.visitor import StmtVisitor, Visitor
+from autotune.ir.structure import walk_once
+from autotune.ir.visitor import StmtVisitor
 from autotune.lowering.function import LoweredKernel
 from autotune.lowering.passes.draft import Draft
 from autotune.lowering.passes.grid import grid_of
@@ -25,13 +26,14 @@ def describe_kernel(body: Stmt, draft: Draft) -> LoweredKernel:
     """Returns the kernel of a body, which may have passes before it."""
     block = {t.tag: t.count for t in draft.threads if t.tag.startswith("threadIdx")}
     allocated = allocated_buffers(body)
-    used = _Used()
+    found: set[Buffer | Var] = set()
     if draft.params:
-        used.visit(body)
+        used = _Used(body)
         _check_closed(draft.name, used, draft.threads, draft.params)
+        found = used.found
     return LoweredKernel(
         name=draft.name,
-        params=tuple(one for one in draft.params if one in used.found),
+        params=tuple(one for one in draft.params if one in found),
         grid=grid_of(draft),
         block=(
             block.get("threadIdx.x", 1),
@@ -77,54 +79,26 @@ def allocated_buffers(stmt: Stmt) -> list[Buffer]:
     return found.buffers
 
 
-class _Used(Visitor):
-    """Collects the buffers that are read or written, and the variables."""
+class _Used:
+    """The buffers that a kernel reads or writes, its variables, and those that it defines."""
 
-    def __init__(self) -> None:
+    def __init__(self, body: Stmt) -> None:
         self.found: set[Buffer | Var] = set()
         self.defined: set[Buffer | Var] = set()
+        self._look_at(body)
 
-    def visit_Var(self, node: Var) -> None:
-        """Note a number."""
-        self.found.add(node)
-
-    def visit_For(self, node: For) -> None:
-        """Note what a loop defines; its end may be a number."""
-        self.defined.add(node.var)
-        self.visit(node.extent)
-        self.visit(node.body)
-
-    def visit_LetStmt(self, node: LetStmt) -> None:
-        """Note what is defined."""
-        self.defined.add(node.var)
-        self.visit(node.value)
-        self.visit(node.body)
-
-    def visit_Allocate(self, node: Allocate) -> None:
-        """Visit the size of a buffer too."""
-        for extent in node.buffer.shape:
-            if isinstance(extent, Expr):
-                self.visit(extent)
-        self.visit(node.body)
-
-    def visit_Load(self, node: Load) -> None:
-        """Note what is read."""
-        self.found.add(node.buffer)
-        self.visit(node.indices[0])
-
-    def visit_Address(self, node: Address) -> None:
-        """Note what is passed on."""
-        self.found.add(node.buffer)
-        self.visit(node.index)
-
-    def visit_Store(self, node: Store) -> None:
-        """Note what is written."""
-        self.found.add(node.buffer)
-        self.visit(node.indices[0])
-        self.visit(node.value)
-
-    def visit_AsyncCopy(self, node: AsyncCopy) -> None:
-        """Note both ends of a copy."""
-        self.found |= {node.src, node.dst}
-        self.visit(node.src_index)
-        self.visit(node.dst_index)
+    def _look_at(self, *nodes: Node) -> None:
+        for node in walk_once(*nodes):
+            match node:
+                case Var():
+                    self.found.add(node)
+                case Load() | Store() | Address():
+                    self.found.add(node.buffer)
+                case AsyncCopy():
+                    self.found |= {node.src, node.dst}
+                case For() | LetStmt():
+                    self.defined.add(node.var)
+                case Allocate():  # the size of a buffer is no part of a statement
+                    self._look_at(*[n for n in node.buffer.shape if isinstance(n, Expr)])
+                case _:
+                    pass

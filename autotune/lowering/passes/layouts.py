@@ -57,17 +57,17 @@ class _LayOut(Rewriter):
 
     def visit_Store(self, node: Store) -> Stmt:
         """Move a store."""
-        index, value = node.indices[0], self.rewrite(node.value)
         tile = self.tiles.get(node.buffer)
         if tile is None:
-            return Store(node.buffer, (self.rewrite(index),), value)
-        return Store(tile.buffer, (self._moved(tile, index),), value)
+            return super().visit_Store(node)
+        value = self.rewrite(node.value)
+        return Store(tile.buffer, (self._moved(tile, node.indices[0]),), value)
 
     def visit_Load(self, node: Load) -> Expr:
         """Move a load."""
         tile = self.tiles.get(node.buffer)
         if tile is None:
-            return Load(node.buffer, self.rewrite_all(node.indices))
+            return super().visit_Load(node)
         return Load(tile.buffer, (self._moved(tile, node.indices[0]),))
 
     def _moved(self, tile: Layout, index: Expr) -> Expr:

@@ -67,10 +67,9 @@ from autotune.ir.stmt import (
     LetStmt,
     Seq,
     Stmt,
-    Store,
     seq,
 )
-from autotune.ir.visitor import Rewriter, StmtRewriter
+from autotune.ir.visitor import StmtRewriter
 from autotune.lowering.extents import constant_iterations
 from autotune.lowering.passes.buffer_accesses import read_buffers, written_buffers
 from autotune.lowering.passes.draft import Draft, Slots
@@ -329,7 +328,7 @@ class _Ring:
     is_late: bool
 
 
-class _Reallocate(Rewriter):
+class _Reallocate(StmtRewriter):
     """Allocates rings instead of the buffers that they replace."""
 
     def __init__(self, rings: Mapping[Buffer, Buffer]) -> None:
@@ -339,10 +338,6 @@ class _Reallocate(Rewriter):
         """Allocate the ring."""
         body = self.rewrite(node.body)
         return Allocate(self.rings.get(node.buffer, node.buffer), body)
-
-    def visit_Store(self, node: Store) -> Stmt:
-        """Keep a store: no allocation is below it."""
-        return node
 
 
 def _allocated(buffers: Sequence[Buffer], stmt: Stmt) -> Stmt:

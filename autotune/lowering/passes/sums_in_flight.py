@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autotune.ir.expr import Call, IntImm, Load
 from autotune.ir.stmt import Barrier, Evaluate, Stmt, Store, seq
-from autotune.ir.structure import walk
+from autotune.ir.structure import walk_once, walk_statements
 from autotune.ir.visitor import StmtRewriter
 from autotune.lowering.passes.draft import Draft
 
@@ -14,16 +14,13 @@ _SHOW = "wgmma_show"
 
 def insert_proxy_fences(stmt: Stmt, draft: Draft) -> Stmt:
     """Puts ``fence.proxy.async`` before barriers of kernels with ``wgmma``, which reads stores."""
-    fences = _ProxyFences()
-    new = fences.rewrite(stmt) if draft.gpu else stmt
-    return new if fences.multiplies else stmt
+    return _ProxyFences().rewrite(stmt) if draft.gpu and multiplies(stmt) else stmt
 
 
 def multiplies(stmt: Stmt) -> bool:
     """Returns whether a statement contains ``wgmma``."""
-    fences = _ProxyFences()
-    fences.rewrite(stmt)
-    return fences.multiplies
+    effects = (node.value for node in walk_statements(stmt) if isinstance(node, Evaluate))
+    return any(isinstance(each, Call) and each.name == FENCE for each in effects)
 
 
 def waited(pending: int) -> Stmt:
@@ -39,10 +36,10 @@ def without_waits(stmt: Stmt) -> tuple[Stmt, Stmt]:
 
 def uses_sums(stmt: Stmt) -> bool:
     """Returns whether a statement stores or reads sums of ``wgmma`` otherwise than by products."""
-    calls = [node for node in walk(stmt) if isinstance(node, Call) and node.name == SUMS]
+    calls = [node for node in walk_once(stmt) if isinstance(node, Call) and node.name == SUMS]
     sums = {load.buffer for call in calls for load in call.args[:1] if isinstance(load, Load)}
-    stores = [node for node in walk(stmt) if isinstance(node, Store)]
-    values = walk(*[store.value for store in stores])
+    stores = [node for node in walk_statements(stmt) if isinstance(node, Store)]
+    values = walk_once(*[store.value for store in stores])
     read = {node.buffer for node in values if isinstance(node, Load)}
     return not sums.isdisjoint(read.union(store.buffer for store in stores))
 
@@ -68,15 +65,6 @@ class _TakeWaits(StmtRewriter):
 
 class _ProxyFences(StmtRewriter):
     """Puts the fence of the asynchronous proxy before each barrier."""
-
-    def __init__(self) -> None:
-        self.multiplies = False
-
-    def visit_Evaluate(self, node: Evaluate) -> Stmt:
-        """Note an instruction."""
-        call = node.value
-        self.multiplies = self.multiplies or (isinstance(call, Call) and call.name == FENCE)
-        return node
 
     def visit_Barrier(self, node: Barrier) -> Stmt:
         """Put the fence before a barrier."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from autotune.ir.address import Address
 from autotune.ir.expr import Expr, Load
 from autotune.ir.stmt import Allocate, AsyncCopy, Buffer, For, LetStmt, Seq, Stmt, Store
-from autotune.ir.structure import walk
+from autotune.ir.structure import walk_once
 from autotune.ir.visitor import Rewriter
 from autotune.lowering.passes.draft import Draft
 from autotune.lowering.passes.sums_in_flight import multiplies
@@ -63,7 +63,7 @@ def _in_order(stmt: Stmt) -> Sequence[Stmt]:
 def _used(stmt: Stmt) -> set[Buffer]:
     """Return all buffers that a statement reads or writes."""
     found = set[Buffer]()
-    for node in walk(stmt):
+    for node in walk_once(stmt):
         if isinstance(node, Load | Store | Address):
             found.add(node.buffer)
         elif isinstance(node, AsyncCopy):

@@ -28,7 +28,7 @@ from autotune.ir.expr import (
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Allocate, For, ForKind, If, Seq, Stmt, Store, seq
 from autotune.ir.structure import same
-from autotune.ir.visitor import StmtRewriter, Visitor
+from autotune.ir.visitor import StmtRewriter, StmtVisitor, Visitor
 from autotune.lowering.extents import constant_iterations
 from autotune.lowering.pass_context import PassContext
 from autotune.lowering.passes.buffer_accesses import read_buffers
@@ -51,7 +51,7 @@ def vectorize_loops(stmt: Stmt, draft: Draft) -> Stmt:
     return _Vectorizer(draft.simplifier, draft.gpu).rewrite(stmt)
 
 
-class _Find(Visitor):
+class _Find(StmtVisitor):
     """Looks for vector loops, and for allocations."""
 
     def __init__(self) -> None:
@@ -67,9 +67,6 @@ class _Find(Visitor):
         """Note an allocation."""
         self.allocates = True
         self.visit(node.body)
-
-    def visit_Store(self, node: Store) -> None:
-        """Skip what holds no loop."""
 
 
 class _Vectorizer(StmtRewriter):
