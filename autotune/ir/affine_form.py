@@ -47,7 +47,7 @@ class Atom:
 class Affine:
     """``const + sum(coefficient * atom)``; never changed once made."""
 
-    __slots__ = ("_bounds", "_key", "_vars", "const", "terms")
+    __slots__ = ("_bounds", "_key", "_plain", "_vars", "const", "terms")
 
     def __init__(self, terms: dict[Atom, int], const: int) -> None:
         self.terms = terms
@@ -55,6 +55,7 @@ class Affine:
         self._bounds: tuple[Bound, Bound] | None = None
         self._key: Key | None = None
         self._vars: frozenset[Var] | None = None
+        self._plain: bool | None = None
 
     @property
     def key(self) -> Key:
@@ -89,10 +90,12 @@ class Affine:
     @property
     def is_plain(self) -> bool:
         """Whether it is made of variables alone, with no opaque atom anywhere inside."""
-        for atom in self.terms:
-            if atom.kind is AtomKind.OPAQUE or (atom.form and not atom.form.is_plain):
-                return False
-        return True
+        if self._plain is None:
+            self._plain = all(
+                atom.kind is not AtomKind.OPAQUE and (atom.form is None or atom.form.is_plain)
+                for atom in self.terms
+            )
+        return self._plain
 
 
 ZERO = Affine({}, 0)

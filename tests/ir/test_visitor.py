@@ -7,6 +7,7 @@ from autotune.ir import (
     Add,
     Allocate,
     Barrier,
+    Broadcast,
     Buffer,
     Call,
     Evaluate,
@@ -36,6 +37,11 @@ from autotune.ir import (
     variables,
     walk,
 )
+from autotune.ir.address import Address
+from autotune.ir.node import among_fields
+from autotune.ir.stmt import AsyncCommit, AsyncCopy, AsyncWait, While
+from autotune.ir.structure import walk_once
+from autotune.ir.visitor import StmtVisitor
 
 N, M = Var("i"), Var("j")
 A = Buffer("A", (4, 8), "float32")
@@ -184,3 +190,35 @@ def test_loop_kinds_survive_a_rewrite(kind):
     loop = For(N, M, kind, Evaluate(N + M), "threadIdx.x", {"note": 1})
     new = substitute(loop, {M: const(7)})
     assert (new.kind, new.thread, new.annotations) == (kind, "threadIdx.x", {"note": 1})
+
+
+def test_what_a_class_says_is_below_it_is_what_its_fields_hold():
+    buffer = Buffer("a", (8,), "float32")
+    load, on = Load(buffer, (N,)), Store(buffer, (N,), const(1.0))
+    some = [
+        N, const(1), Add(N, M), cast(N, "int64"), Call("exp", (load,)), Not(N < M), load,
+        IfThenElse(N < M, load, load), Ramp(N, 1, 4), Broadcast(N, 4), Address(buffer, N),
+        te.placeholder((8,))[N], For(N, M, ForKind.SERIAL, on), on, If(N < M, on),
+        If(N < M, on, on), While(N < M, on), seq(on, on), Allocate(buffer, on), LetStmt(N, M, on),
+        Evaluate(load), Barrier(), AsyncCopy(buffer, N, buffer, M, 16), AsyncCommit(),
+        AsyncWait(1),
+    ]  # fmt: skip
+    for node in some:
+        assert children(node) == among_fields(node)
+
+
+def test_copies_that_share_a_part_are_walked_through_it_once():
+    shared = Mul(N, M)
+    total = Add(Add(shared, const(3)), shared)
+    assert len([*walk(total)]) == 9
+    assert [*walk_once(total)] == list(dict.fromkeys(walk(total)))
+
+
+def test_visitors_of_statements_see_no_expression():
+    class All(StmtVisitor):
+        def visit_Var(self, node):
+            raise AssertionError(node)
+
+    buffer = Buffer("a", (8,), "float32")
+    copy = AsyncCopy(buffer, N, buffer, M, 16)
+    All().visit(If(N < M, seq(Store(buffer, (N,), const(1.0)), copy, Evaluate(Add(N, M)))))

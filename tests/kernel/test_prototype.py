@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from autotune.errors import KernelError
 from autotune.kernel import Constant, Kernel, KernelCall, SourceKernel, arg, call, constant
 from autotune.kernel.entry import identifier, plain_name
-from autotune.kernel.prototype import ADDRESS, element_kind, prototype
+from autotune.kernel.prototype import ADDRESS, body_starts, element_kind, prototype
 from autotune.kernel.signature import signature_mismatch
 
 
@@ -295,3 +295,10 @@ def test_a_constant_of_another_type_is_refused(declared, dtype, fits):
     wrong = signature_mismatch(SourceKernel("f", source, args).kernel("cuda"))
     assert (wrong is None) == fits
     assert fits or wrong.startswith(f"constant 'm': expected an array of {dtype}, the source has")
+
+
+@pytest.mark.parametrize("before", ["", "a", "x.", "p->", "ns_"])
+def test_only_a_whole_name_begins_a_definition(before):
+    source = f"int {before}run(int n) {{ return n; }}\nvoid run(float* a) {{}}"
+    found = [source.index("{", at) + 1 for at in (0, source.index("void"))]
+    assert body_starts(source, "run") == (found if not before else found[1:])

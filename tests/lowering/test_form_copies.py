@@ -1,13 +1,17 @@
 """Copies of forms are what substitution gives, and are simplified a bounded number of times."""
 
 import itertools
+import weakref
 
 import numpy as np
 import pytest
 
-from autotune.ir import Var
+from autotune.ir import Buffer, If, Load, Store, Var
 from autotune.ir.analysis_affine import Affine, AffineSpace, constant, scale_affine
-from autotune.lowering.passes.form_copies import form_copies
+from autotune.ir.simplify import Simplifier
+from autotune.lowering.passes.form_copies import form_copies, plain_steps
+from autotune.lowering.passes.instances import Templates
+from autotune.utils.garbage import collection_paused
 
 EXTENTS = {"t": 7, "i": 40, "j": 5}
 
@@ -77,3 +81,24 @@ def test_a_form_without_the_variables_stays(variables):
     form = space.add(space.var(variables["t"]), constant(5))
     moved, offset = form_copies(space, form, (variables["i"],))((9,))
     assert Affine(moved.terms, offset).key == form.key
+
+
+def test_steps_of_plain_forms_are_what_the_variables_add(variables):
+    t, i, j = (variables[name] for name in "tij")
+    space = AffineSpace({v: (0, EXTENTS[n] - 1) for n, v in variables.items()})
+    form = space.add(scale_affine(space.var(j), 5), space.floordiv(space.var(t), 2))
+    assert plain_steps(form, (i, j)) == [(j, 1, 5)]
+    assert plain_steps(form, (t, j)) is None
+
+
+def test_what_copied_statements_needs_no_collector_to_be_freed():
+    buffer, t, i = Buffer("a", (64,), "int32"), Var("t"), Var("i")
+    simplifier = Simplifier({t: (0, 7), i: (0, 7)})
+    index = simplifier.simplify(i * 8 + t)
+    body = If(t + i < 9, Store(buffer, (index,), Load(buffer, (index,)) + 1))
+    with collection_paused():
+        templates = Templates(simplifier, lambda loop: False)
+        assert len(templates.copies(body, (i,))((3,))) == 1
+        alive = weakref.ref(templates)
+        del templates
+        assert alive() is None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from autotune.ir.analysis_affine import Affine
-from autotune.ir.expr import Expr, Load
+from autotune.ir.expr import BinaryOp, Expr, Load
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Allocate, Buffer, For, Stmt, Store
 from autotune.ir.visitor import Rewriter
@@ -43,6 +43,8 @@ class _LayOut(Rewriter):
         if PIPELINE in notes:
             notes[PIPELINE] = tuple([self._pipelined(mark) for mark in notes[PIPELINE]])
         body = self.rewrite(node.body)
+        if body is node.body and PIPELINE not in notes:
+            return node
         return For(node.var, node.extent, node.kind, body, node.thread, notes)
 
     def _pipelined(self, mark: PipelinedBuffer) -> PipelinedBuffer:
@@ -62,6 +64,11 @@ class _LayOut(Rewriter):
             return super().visit_Store(node)
         value = self.rewrite(node.value)
         return Store(tile.buffer, (self._moved(tile, node.indices[0]),), value)
+
+    def visit_BinaryOp(self, node: BinaryOp) -> Expr:
+        """Keep what is made of variables alone, as nearly all indices are."""
+        form = self.simplifier.known_form(node)
+        return node if form is not None and form.is_plain else super().visit_BinaryOp(node)
 
     def visit_Load(self, node: Load) -> Expr:
         """Move a load."""
