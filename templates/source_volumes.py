@@ -45,10 +45,12 @@ def conv3d_cuda(
     op = ops.Conv3d(tuple(strides), tuple(padding), tuple(dilation), 1, layout, filters)
     shape = Conv3d(op, tuple(data), tuple(weight))
     _checked("conv3d.cuda", shape)
-    conv2d: Any = shape.conv2d
     family: Any = gemm_cuda
+    conv2d: Any = shape.conv2d
     if layout == "NCDHW":
         target = Target.current() or Target("cuda")
+        shape = shape.faster(target)
+        conv2d = shape.conv2d
         family = conv2d_float.family_of(conv2d, target, get_config())
     return tunable(ViaConv2d(family), shape, "cuda")
 

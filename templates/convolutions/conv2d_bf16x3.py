@@ -157,9 +157,10 @@ class PiecesTiling:
             kh=s.kh, kw=s.kw,
             sy=s.stride[0], sx=s.stride[1], py=s.padding[0], px=s.padding[1],
             dy=s.dilation[0], dx=s.dilation[1], conv_groups=self.whole.groups,
-            **s.epilogue.defines(), threads=THREADS, rows=c["rows"], slices=c["slices"],
-            split=c["split"], stages=c["stages"], ahead=c["ahead"], chunk=self.chunk,
-            chunks=self.k_tiles, cluster=c["split"] > 1, resident=self.resident, fold=self.fold,
+            **s.epilogue.defines(), **s.planes.defines(),
+            threads=THREADS, rows=c["rows"], slices=c["slices"], split=c["split"],
+            stages=c["stages"], ahead=c["ahead"], chunk=self.chunk, chunks=self.k_tiles,
+            cluster=c["split"] > 1, resident=self.resident, fold=self.fold,
             planes_y=self.planes_y, planes_x=self.planes_x, plane_h=self.plane_h,
             plane_w=self.plane_w, wrapped=self.wrapped, slice_bytes=self.slice_bytes,
             w_pitch=self.w_pitch, w_copy=self.w_copy, groups=len(groups),
@@ -325,6 +326,6 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
     calls = [call("conv2d_bf16x3", names, tiling.tiles, tiling.threads, tiling.shared_bytes)]
     texts = [
         "epilogue.h", "mma.h", "barriers.h", "wgmma.h", "packed.h", "wgmma_registers.h",
-        "bf16x3_split.h", "conv2d_staged.h", "conv2d_bf16x3.cu",
+        "bf16x3_split.h", "volume_planes.h", "conv2d_staged.h", "conv2d_bf16x3.cu",
     ]  # fmt: skip
     return common.cuda_kernel(shape, texts, tiling.defines(), calls, flags=[f"-arch={ARCH}"])

@@ -105,7 +105,7 @@ class ConvTiling:
             batch=s.n, co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow, kh=s.kh, kw=s.kw,
             sy=s.stride[0], sx=s.stride[1], py=s.padding[0], px=s.padding[1],
             dy=s.dilation[0], dx=s.dilation[1], conv_groups=self.whole.groups,
-            channel_vec=common.widest(s.oh * s.ow), **s.epilogue.defines(),
+            channel_vec=common.widest(s.oh * s.ow), **s.epilogue.defines(), **s.planes.defines(),
             threads=self.threads, ci_per_split=self.per_split,
             channels=c["channels"], groups=c["groups"], pixels=c["pixels"], columns=c["columns"],
             rows=c["rows"], slices=c["slices"], split=c["split"], step=c["step"],
@@ -133,7 +133,7 @@ class ConvTiling:
         parts = (c["split"], out_size) if two else None
         knobs = {**self.defines(), **s.epilogue.texts()}
         return common.cuda_kernel(
-            self.whole, ["epilogue.h", "conv2d_nchw.cu"], knobs, calls, parts
+            self.whole, ["epilogue.h", "volume_planes.h", "conv2d_nchw.cu"], knobs, calls, parts
         )
 
 

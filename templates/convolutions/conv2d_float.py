@@ -18,7 +18,7 @@ from autotune.errors import TemplateError
 from ..alternatives import KNOB, Alternatives, Family, Near
 from ..products.gemm_wgmma import has_wgmma
 from . import conv2d_bf16x3, conv2d_cuda, conv2d_im2col, conv2d_product, conv2d_small_k
-from .conv2d_shape import OWNER, Conv2d
+from .conv2d_shape import OWNER, Conv2d, Planes
 
 # The families by the value that selects them in a space of several, with a knob that none of those
 # behind it has: by it a configuration is known that was logged when each had its own space.
@@ -73,6 +73,11 @@ def fastest(shape: Conv2d, target: Target) -> ModuleType:
     return min(cycles, key=lambda family: cycles[family])
 
 
+def cycles(shape: Conv2d, target: Target) -> float:
+    """Return the cycles of the fastest untuned choice by its estimate."""
+    return min(_cycles(shape, target).values())
+
+
 def _every_good(shape: Conv2d, target: Target) -> Any:
     """Return one space of all families that may be fastest, or the only one of them."""
     cycles = _cycles(shape, target)
@@ -102,6 +107,8 @@ def _cycles(shape: Conv2d, target: Target) -> dict[ModuleType, float]:
     }
     if conv2d_small_k.offered(shape):
         cycles[conv2d_small_k] = conv2d_small_k.untuned_cycles(alone, target)
+    if shape.planes != Planes():
+        return cycles
     if conv2d_product.offered(shape, target):
         cycles[conv2d_product] = conv2d_product.untuned_cycles(alone, target)
     if conv2d_im2col.offered(shape, target):

@@ -22,6 +22,44 @@ MANY_ROWS = 64
 
 
 @dataclass(frozen=True)
+class Planes:
+    """Planes of volumes that are images: those of a channel lie together, data as results.
+
+    Attributes:
+        data: planes that a channel of the data has.
+        results: planes that a channel of the result has.
+        taps: planes of each channel of the data that a plane of the result reads: of so many
+            channels of its image each is.
+        step: planes of the data from the first of one result to that of the next.
+        before: planes of zeros before the data.
+        dilation: planes of the data from one tap to the next.
+    """
+
+    data: int = 1
+    results: int = 1
+    taps: int = 1
+    step: int = 1
+    before: int = 0
+    dilation: int = 1
+
+    @property
+    def padded(self) -> bool:
+        """Whether planes are read that do not exist."""
+        last = (self.results - 1) * self.step + (self.taps - 1) * self.dilation - self.before
+        return self.before > 0 or last >= self.data
+
+    def defines(self) -> dict[str, int]:
+        """Return what ``volume_planes.h`` is parameterised by; nothing where images lie apart."""
+        if self == Planes():
+            return {}
+        return {
+            "data_planes": self.data, "result_planes": self.results, "plane_taps": self.taps,
+            "plane_step": self.step, "planes_before": self.before,
+            "plane_dilation": self.dilation, "planes_padded": self.padded,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
 class Conv2d:
     """A convolution of ``n`` images; extents as in its arguments.
 
@@ -33,6 +71,7 @@ class Conv2d:
         groups: of channels: the filters of a group read its input channels only.
         kept: whether ``sum + bias + residual`` is a result too, the first of two.
         shift: whether only a shift follows, without a scale.
+        planes: of volumes, of which each result plane is an image; one where images lie apart.
     """
 
     n: int
@@ -53,6 +92,7 @@ class Conv2d:
     activation: str = "none"
     kept: bool = False
     shift: bool = False
+    planes: Planes = Planes()
 
     def __post_init__(self) -> None:
         if min(self.n, self.h, self.w, self.co, self.ci, self.groups) < 1:
@@ -63,7 +103,8 @@ class Conv2d:
         if self.relu and self.activation != "none":
             raise TemplateError(f"{OWNER}: relu is an activation, another is given: {self}")
         weights = self.co * self.ci // self.groups * self.taps
-        largest = max(self.n * self.ci * self.h * self.w, self.outputs, weights)
+        read = self.n * self.ci * self.h * self.w * self.planes.data // self.planes.results
+        largest = max(read, self.outputs, weights)
         if largest > INT32_MAX:
             raise TemplateError(
                 f"{OWNER}: kernels index up to {INT32_MAX} elements, an array has {largest}"

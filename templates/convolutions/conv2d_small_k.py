@@ -151,9 +151,9 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
     sizes = common.defines(
         batch=s.n, co=filters, ci=channels, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow, kh=s.kh, kw=s.kw,
         sy=sy, sx=sx, py=py, px=px, dy=dy, dx=dx, conv_groups=s.groups,
-        padded=any(s.window.padding), **s.epilogue.defines(), **choice,
+        padded=any(s.window.padding), **s.epilogue.defines(), **s.planes.defines(), **choice,
     )  # fmt: skip
     names = ["data", "weight", *s.epilogue.names("weight"), "out"]
     calls = [call("conv2d_small_k", names, tiling.grid, tiling.threads, tiling.shared_bytes)]
-    texts = ["epilogue.h", "conv2d_small_k.cu"]
+    texts = ["epilogue.h", "volume_planes.h", "conv2d_small_k.cu"]
     return common.cuda_kernel(shape, texts, {**sizes, **s.epilogue.texts()}, calls)

@@ -26,10 +26,6 @@ from .via_conv2d import Conv2dFamily, Copy, Layer, ViaConv2d, blocks_for
 KNOB = "apart"
 # Floats of shared memory for filters that are arranged, and most taps that one may have.
 FILTER_FLOATS, MOST_TAPS = 9000, 4096
-# Cycles of a copying kernel besides its traffic, more of one that waits for the kernel before it
-# to end, and bytes a cycle that a multiprocessor moves. With these, estimates of 92 forms of 41
-# layers on an H100 have an error of 11%.
-LAUNCH_CYCLES, WAITING_CYCLES, BYTES_A_CYCLE, MULTIPROCESSORS = 1480, 1730, 17, 132
 
 
 @dataclass(frozen=True)
@@ -181,11 +177,7 @@ def cycles(family: EstimatedFamily, shape: Conv2dTranspose, target: Target) -> f
     On an H200 512x8x8 to 256 by 4x4 with stride 2 took 30 us with phases as channels, 21 as
     groups, and 64x128x128 to 3 took 21 and 28.
     """
-    multiprocessors = target.limits.sm_count if target.limits.sm_count > 1 else MULTIPROCESSORS
-    copies = shape.copies
-    moved = sum(8 * each.size for each in copies) / (BYTES_A_CYCLE * multiprocessors)
-    launches = LAUNCH_CYCLES * len(copies) + WAITING_CYCLES * sum(not e.early for e in copies)
-    return family.untuned_cycles(shape.conv2d, target) + moved + launches
+    return family.untuned_cycles(shape.conv2d, target) + shape.copying_cycles(target)
 
 
 @dataclass(frozen=True)

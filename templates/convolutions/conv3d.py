@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
+from typing import cast
 
+from autotune import Target
 from autotune.graph import ops
 
 from .. import common
+from . import conv2d_float
 from .conv2d_nhwc import Conv2dNhwc
-from .conv2d_shape import Conv2d
+from .conv2d_shape import Conv2d, Planes
 from .via_conv2d import Copy, Layer, blocks_for
 from .window_shape import Window
 
@@ -88,9 +91,14 @@ class Conv3d(Layer):
 
     Where two neighbouring axes are pointwise they are one axis of a 2-D convolution, after a copy
     of what their strides leave, if any.
+
+    Attributes:
+        in_place: whether kernels read and write the planes of volumes where they lie, and
+            nothing is copied.
     """
 
     op: ops.Conv3d
+    in_place: bool = False
 
     @property
     def channels_first(self) -> bool:
@@ -129,11 +137,23 @@ class Conv3d(Layer):
         ]
         return next((axis for axis in range(2) if plain[axis] and plain[axis + 1]), None)
 
+    def faster(self, target: Target) -> Conv3d:
+        """Return the convolution in place of volumes if that is estimated to be faster."""
+        placed = replace(self, in_place=True)
+        if not (self.channels_first and self.copies and placed.is_supported):
+            return self
+        return min(self, placed, key=lambda way: way.cycles(target))
+
+    def cycles(self, target: Target) -> float:
+        """Return the estimate of the untuned choice of the 2-D convolution, with the copies."""
+        shape = cast(Conv2d, self.conv2d)
+        return conv2d_float.cycles(shape, target) + self.copying_cycles(target)
+
     @cached_property
     def sampled(self) -> Conv3d | None:
         """The convolution of what strides along pointwise axes leave, if two then are joined."""
         alone = self.pointwise
-        if self.joined is not None or not (alone[1] and (alone[0] or alone[2])):
+        if self.in_place or self.joined is not None or not (alone[1] and (alone[0] or alone[2])):
             return None
         results = self.out[2:] if self.channels_first else self.out[1:4]
         axes = list(zip(alone, results, self.extents, self.op.steps, strict=True))
@@ -180,14 +200,22 @@ class Conv3d(Layer):
             (op.holes[y], op.holes[x]),
         )
         if first:
-            size = (taps[y], taps[x])
-            return Conv2d(n, h, w, co, ci, *size, strides, sides, False, False, dilation=dilation)
+            planes = Planes()
+            if self.in_place:
+                before, _ = op.sides[0]
+                planes = Planes(
+                    self.data[2], self.out[2], taps[0], op.steps[0], before, op.holes[0]
+                )
+            return Conv2d(
+                n, h, w, co, ci, taps[y], taps[x], strides, sides, False, False,
+                dilation=dilation, planes=planes,
+            )  # fmt: skip
         return Conv2dNhwc(n, h, w, co, ci, Window((taps[y], taps[x]), strides, sides, dilation))
 
     @cached_property
     def runs(self) -> dict[str, Runs]:
         """The copies of arrays whose layout differs."""
-        if self.joined is not None:
+        if self.in_place or self.joined is not None:
             return {}
         op, first = self.op, self.channels_first
         n, deep = self.data[0], self.weight[2 if first else 0]

@@ -125,7 +125,8 @@ __device__ __forceinline__ void multiply_fmaf(
       for (int i = 0; i < PAIRS; ++i) {
         const int y = source.y0 + i / 2 * SY + tap / KW * DY,
                   x = source.x0 + (lane % 4 * 2 + i % 2) * SX + tap % KW * DX;
-        const bool inside = (WRAPPED || (y >= 0 && y < IH && x >= 0 && x < IW)) && within_plane(y, x);
+        const bool inside = (WRAPPED || (y >= 0 && y < IH && x >= 0 && x < IW)) && within_plane(y, x) &&
+                            plane_exists(source.plane, ci);
         const float right = inside ? source.image[input_index(ci, y, x)] : 0.0f;
         float* const sums = total + i / 2 * 4 + i % 2;
         sums[0] = fmaf(upper, right, sums[0]);
@@ -191,13 +192,18 @@ __device__ __forceinline__ void main_loop(
 #define ALIGNED_PAIRS 0
 #endif
 
+__device__ __forceinline__ int result_index(int n, int co, int oy, int ox) {
+  if (IN_VOLUMES) return result_at<CO, OUT_PLANE>(n, co, oy * OW + ox);
+  return OUT_PLANE < OH * OW ? (n * CO + co) * OUT_PLANE + oy * OW + ox : ((n * CO + co) * OH + oy) * OW + ox;
+}
+
 #if ALIGNED_PAIRS
 // Epilogue of two neighbours of a row.
 __device__ __forceinline__ void write_two(
     float* __restrict__ out, float low, float high, const EpilogueArgs& epilogue, int first_channel, int co, int oy, int ox, int n) {
   const int pixel = oy * OW + ox;
   if ((!WHOLE_CO && co >= CO) || oy >= OH || ox >= OW || (OUT_PLANE < OH * OW && pixel >= OUT_PLANE)) return;
-  const int at = OUT_PLANE < OH * OW ? (n * CO + co) * OUT_PLANE + pixel : ((n * CO + co) * OH + oy) * OW + ox;
+  const int at = result_index(n, co, oy, ox);
   float sums[2] = {low, high};
   finish<0>(sums, epilogue, first_channel + co, at);
   store_vector<2>(out + at, sums);
@@ -213,7 +219,7 @@ __device__ __forceinline__ void write_rows(
     const int channel = half * 4 + lane / 8, from = channel * 4 + lane % 8 / 2, co = co0 + channel;
     const float first = __shfl_sync(0xffffffffu, low, from), second = __shfl_sync(0xffffffffu, high, from);
     if ((!WHOLE_CO && co >= CO) || oy >= OH || ox >= OW || (OUT_PLANE < OH * OW && pixel >= OUT_PLANE)) continue;
-    const int at = OUT_PLANE < OH * OW ? (n * CO + co) * OUT_PLANE + pixel : ((n * CO + co) * OH + oy) * OW + ox;
+    const int at = result_index(n, co, oy, ox);
     float one[1] = {lane % 2 ? second : first};
     finish<0>(one, epilogue, first_channel + co, at);
     out[at] = one[0];
@@ -260,7 +266,8 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(SLICES* THREADS, RESI
   source.co0 = blockIdx.y * TILE_CO;
   source.ci_begin = (blockIdx.z * SLICES + group) * (CHUNKS * CHUNK);
   source.y0 = source.oy0 * SY - PY, source.x0 = source.ox0 * SX - PX;
-  source.image = data + static_cast<size_t>(n) * (CI * IN_PLANE);
+  source.plane = first_plane(n);
+  source.image = data + (IN_VOLUMES ? data_of_image<CI, IN_PLANE>(n) : static_cast<size_t>(n) * (CI * IN_PLANE));
   source.filters = weight + static_cast<size_t>(channels_before) * (CI * TAPS);
 #if CLUSTER
   cluster_arrive();

@@ -52,7 +52,7 @@ __device__ __forceinline__ void stage_filters(
 
 __device__ __forceinline__ void stage_input_cell(
     float* dst, const float* __restrict__ image, int cell, int c, int c_step, int y0, int x0,
-    int channels) {
+    int ci0, int channels, int plane) {
   const int r = cell / (IN_W / X_COPY), q = cell % (IN_W / X_COPY) * X_COPY;
   const int y = y0 + r * Y_SKIP, x = x0 + q * X_SKIP;
   const bool inside = y >= 0 && y < IH && x >= 0 && x < IW;
@@ -60,24 +60,28 @@ __device__ __forceinline__ void stage_input_cell(
   float* to = dst + r * IN_PITCH + q;
 #pragma unroll 4
   for (; c < CHUNK; c += c_step) {
-    const bool valid = inside && (WHOLE_CI || c < channels);
-    copy_async<X_COPY>(to + c * (IN_H * IN_PITCH), from + c * (IH * IW), valid);
+    const bool valid = inside && (WHOLE_CI || c < channels) && plane_exists(plane, ci0 + c);
+    const float* const at = from + plane_of<IH * IW>(PLANE_TAPS > 1 ? ci0 + c : c);
+    copy_async<X_COPY>(to + c * (IN_H * IN_PITCH), PLANES_PADDED && !valid ? image : at, valid);
   }
 }
 
 // A thread has the same cells, of X_COPY pixels, in all channels, so that index arithmetic and bounds checks are done
 // once.
 __device__ __forceinline__ void stage_input(
-    float* dst, const float* __restrict__ image, int y0, int x0, int channels, int tid) {
+    float* dst, const float* __restrict__ image, int y0, int x0, int ci0, int channels, int plane,
+    int tid) {
+  if (PLANE_TAPS == 1) image += plane_of<IH * IW>(ci0);
   constexpr int WINDOW_CELLS = IN_H * IN_W / X_COPY;
   constexpr int PARALLEL = THREADS / WINDOW_CELLS;
   if (PARALLEL > 0) {
     constexpr int STRIDE = PARALLEL > 0 ? PARALLEL : 1;
     if (tid < STRIDE * WINDOW_CELLS)
-      stage_input_cell(dst, image, tid % WINDOW_CELLS, tid / WINDOW_CELLS, STRIDE, y0, x0, channels);
+      stage_input_cell(
+          dst, image, tid % WINDOW_CELLS, tid / WINDOW_CELLS, STRIDE, y0, x0, ci0, channels, plane);
   } else {
     for (int cell = tid; cell < WINDOW_CELLS; cell += THREADS)
-      stage_input_cell(dst, image, cell, 0, 1, y0, x0, channels);
+      stage_input_cell(dst, image, cell, 0, 1, y0, x0, ci0, channels, plane);
   }
 }
 
@@ -187,7 +191,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
   const int ci_begin = blockIdx.z * CI_PER_SPLIT;
   const int ci_end = ci_begin + CI_PER_SPLIT < CI ? ci_begin + CI_PER_SPLIT : CI;
   const int y0 = oy0 * SY - PY, x0 = ox0 * SX - PX;
-  const float* const image = data + n * CI * IH * IW;
+  const float* const image = data + data_of_image<CI, IH * IW>(n);
   const int channels_before = n % CONV_GROUPS * CO;
   const float* const filters = weight + channels_before * CI * TAPS;
 
@@ -195,7 +199,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
     const int ci0 = ci_begin + chunk * CHUNK;
     if (chunk < CHUNKS) {
       stage_filters(ws + to * W_FLOATS, filters, co0, ci0, ci_end, tid);
-      stage_input(xs + to * X_FLOATS, image + ci0 * (IH * IW), y0, x0, ci_end - ci0, tid);
+      stage_input(xs + to * X_FLOATS, image, y0, x0, ci0, ci_end - ci0, first_plane(n), tid);
     }
     copy_commit();
   };
@@ -262,7 +266,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
     const int co = co0 + i / (ROWS * TILE_OX);
     const int oy = oy0 + i / TILE_OX % ROWS, ox = ox0 + i % TILE_OX;
     if (co >= CO || oy >= OH || ox >= OW) continue;
-    const int at = ((n * CO + co) * OH + oy) * OW + ox;
+    const int at = result_at<CO, OH * OW>(n, co, oy * OW + ox);
 #if SPLIT > 1 && !CLUSTER
     store_vector<O_VEC>(out + blockIdx.z * (BATCH * CO * OH * OW) + at, total);
 #else

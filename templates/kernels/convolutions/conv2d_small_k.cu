@@ -11,14 +11,15 @@ constexpr int ROWS = (FILTERS + TOGETHER - 1) / TOGETHER * TOGETHER;
 // Whether all filters of a block exist.
 constexpr bool WHOLE = CO % FILTERS == 0 && FILTERS % TOGETHER == 0;
 
-// Loads the inputs of a pixel of a plane; those outside of the image are zeros.
-__device__ __forceinline__ void load_inputs(float (&x)[PITCH], const float* __restrict__ channels, int pixel) {
+// Loads the inputs of a pixel of a plane; those outside of the image or the volume are zeros.
+__device__ __forceinline__ void load_inputs(float (&x)[PITCH], const float* __restrict__ channels, int pixel, int plane) {
   const int top = pixel / OW * SY - PY, left = pixel % OW * SX - PX;
 #pragma unroll
   for (int k = 0; k < PITCH; ++k) {
     const int line = top + k % TAPS / KW * DY, column = left + k % KW * DX;
     const bool inside = !PADDED || (line >= 0 && line < IH && column >= 0 && column < IW);
-    x[k] = k < INPUTS && inside ? channels[(k / TAPS * IH + line) * IW + column] : 0.0f;
+    const bool exists = k < INPUTS && inside && plane_exists(plane, k / TAPS);
+    x[k] = exists ? channels[plane_of<IH * IW>(k / TAPS) + line * IW + column] : 0.0f;
   }
 }
 
@@ -44,8 +45,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_small_k(
     const int image = number / PLANE, pixel = number % PLANE;
     const bool exists = number < BATCH * PLANE;
     // A pixel that does not exist is the first one, and is not stored.
-    load_inputs(x[j], data + (exists ? image * CONV_GROUPS + group : 0) * (CI * IH * IW), exists ? pixel : 0);
-    place[j] = exists ? (image * CONV_GROUPS + group) * (CO * PLANE) + pixel : -1;
+    const int n = exists ? image * CONV_GROUPS + group : 0;
+    load_inputs(x[j], data + data_of_image<CI, IH * IW>(n), exists ? pixel : 0, first_plane(n));
+    place[j] = exists ? result_at<CO, PLANE>(n, 0, pixel) : -1;
   }
   copy_wait<0>();
   __syncthreads();
@@ -72,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_small_k(
         if (!WHOLE && (row + f >= FILTERS || filter >= CO)) break;
 #pragma unroll
         for (int j = 0; j < EACH; ++j)
-          if (place[j] >= 0) body(sum[f][j], group * CO + filter, place[j] + filter * PLANE);
+          if (place[j] >= 0) body(sum[f][j], group * CO + filter, place[j] + filter * (RESULT_PLANES * PLANE));
       }
     };
     // What the epilogue needs is loaded before anything is stored: the compiler cannot know that stores do not alias.

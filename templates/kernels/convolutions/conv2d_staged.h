@@ -40,7 +40,7 @@ __device__ __forceinline__ void group_sync(int group) {
 // Pointers and coordinates of the tile of a block and of one of its warpgroups.
 struct TileSource {
   const float *image, *filters;
-  int co0, ci_begin, oy0, ox0, y0, x0;
+  int co0, ci_begin, oy0, ox0, y0, x0, plane;
 };
 
 // The filters of a K tile are copied in so many groups: products start when the first has arrived.
@@ -104,6 +104,7 @@ __device__ __forceinline__ bool within_plane(int y, int x) {
 }
 
 __device__ __forceinline__ int input_index(int c, int y, int x) {
+  if (IN_VOLUMES) return plane_of<IN_PLANE>(c) + y * IW + x;
   return IN_PLANE == IH * IW ? (c * IH + y) * IW + x : c * IN_PLANE + y * IW + x;
 }
 
@@ -114,13 +115,28 @@ __device__ __forceinline__ void load_item(float (&x)[8], const TileSource& sourc
   const int y = source.y0 + r * SY + plane / PLANES_X;
   const int x0 = source.x0 + q * SX + plane % PLANES_X;
   const bool row_inside = item < EIGHTS * CELLS && (WRAPPED || (y >= 0 && y < IH));
+#if PLANE_TAPS > 1 && !FOLD && !WRAPPED
+  // Every PLANE_TAPS-th channel is the same plane of the next channel of the volume: few addresses are computed.
+  constexpr int DIFFERENT = PLANE_TAPS < 8 ? PLANE_TAPS : 8;
+  const bool inside = row_inside && x0 >= 0 && x0 < IW && within_plane(y, x0);
+#pragma unroll
+  for (int tap = 0; tap < DIFFERENT; ++tap) {
+    const int first = ci0 + eight * 8 + tap;
+    const bool there = inside && plane_exists(source.plane, first);
+    const float* const from = source.image + input_index(first, y, x0);
+#pragma unroll
+    for (int i = tap; i < 8; i += DIFFERENT)
+      x[i] = there && (WHOLE_CI || first + i - tap < CI) ? from[(i - tap) / DIFFERENT * (DATA_PLANES * IN_PLANE)] : 0.0f;
+  }
+#else
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const int c = FOLD ? eight : ci0 + eight * 8 + i, at_x = FOLD ? x0 + i * DX : x0;
     const bool there = row_inside && (WRAPPED || (at_x >= 0 && at_x < IW)) && within_plane(y, at_x) &&
-                       (FOLD ? i < KW : WHOLE_CI || c < CI);
+                       (FOLD ? i < KW : WHOLE_CI || c < CI) && plane_exists(source.plane, c);
     x[i] = there ? source.image[input_index(c, y, at_x)] : 0.0f;
   }
+#endif
 }
 
 __device__ __forceinline__ void store_item(uint4* to, const float (&x)[8], int item, SplitStatistics& statistics) {

@@ -1,14 +1,18 @@
 """3-D convolutions and transposed ones, as 2-D ones between copies."""
 
+from dataclasses import replace
+
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
 from autotune.templates.convolutions import (
     conv2d_bf16x3,
     conv2d_cuda,
+    conv2d_small_k,
     conv2d_transpose_direct,
 )
 from autotune.templates.convolutions.conv2d_transpose import Conv2dTranspose
+from autotune.templates.convolutions.conv3d import Conv3d
 from autotune.templates.convolutions.via_conv2d import ViaConv2d
 
 from autotune.emulator import run_emulated
@@ -20,7 +24,7 @@ from autotune.task import ConfigEntity, OtherOptionEntity, create
 from tests.templates.emulated import arrays_of, check_emulated
 
 HOPPER, RNG = Target("cuda -arch=sm_90"), np.random.default_rng
-# Arguments, and the kernels that run.
+# Arguments, and the kernels that run where nothing is read and written in place.
 BOTH = ["arrange_data", "conv2d_nchw", "arrange_out"]
 VOLUMES = {
     "cubes": (((1, 3, 5, 6, 7), (4, 3, 3, 3, 3), (1,), (1,)), BOTH),
@@ -90,9 +94,64 @@ def transposed_layers_are_between_copies(monkeypatch):
 )
 def test_kernels_match_their_reference_in_the_emulator(template, case):
     args, entries = case
+    if "conv2d_nchw" in entries and template == "conv3d.cuda":
+        entries = ["conv2d_nchw"]
     task = create(template, args, "cuda -emulate")
     assert [each.entry for each in task.instantiate(task.default()).calls] == entries
     check_emulated(template, args, 2)
+
+
+def volume(data, weight, strides=(1,), padding=(0,), dilation=(1,)):
+    return Conv3d(ops.Conv3d(strides, padding, dilation, 1, "NCDHW", "OIDHW"), data, weight)
+
+
+def check_volume(shape, family, choice):
+    source = ViaConv2d(family).kernel(shape, choice)
+    arrays = arrays_of(source)
+    run_emulated(source.kernel("cuda"), arrays, orders=(0,))
+    wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
+    np.testing.assert_allclose(arrays[-1], wanted, rtol=1e-4, atol=1e-4)
+    return [call.entry for call in source.calls]
+
+
+@pytest.mark.many_cases
+@pytest.mark.parametrize("name", [name for name in VOLUMES if not name.startswith("channels")])
+def test_volumes_are_right_between_copies(name):
+    args, entries = VOLUMES[name]
+    shape = volume(*args)
+    choice = conv2d_cuda.default_choice(shape.conv2d, Target("cuda -emulate"))
+    assert check_volume(shape, conv2d_cuda, choice) == entries
+
+
+# Planes with padding before, behind and on both sides, steps and holes, of one and two volumes.
+IN_PLACE = {
+    "cubes": ((2, 6, 5, 6, 7), (4, 6, 3, 3, 3), (1,), (1,)),
+    "steps, holes, sides": (
+        (2, 6, 7, 6, 4), (4, 6, 3, 3, 1), (2, 1, 2), (1, 1, 0, 2, 2, 1), (2, 1, 1),
+    ),
+    "every second element": ((2, 6, 5, 7, 6), (4, 6, 1, 1, 1), (2, 2, 3)),
+    "planes": ((2, 5, 4, 9, 9), (3, 5, 1, 3, 3), (1,), (0, 1, 1)),
+    "lines": ((2, 6, 5, 1, 40), (4, 6, 3, 1, 3), (1,), (1, 0, 1)),
+    "odd planes": ((2, 9, 4, 5, 5), (7, 9, 2, 1, 1), (2, 2, 1), (0, 0, 0, 2, 0, 0)),
+}  # fmt: skip
+BY_PIECES = {"rows": 4, "chunk": 8, "slices": 1, "split": 1, "stages": 1, "ahead": 2}
+BY_FAMILY = {
+    conv2d_bf16x3: BY_PIECES | {"stages": 2},
+    conv2d_cuda: None,
+    conv2d_small_k: {"filters": 3, "each": 2, "threads": 64},
+}
+
+
+@pytest.mark.parametrize("family", BY_FAMILY, ids=lambda each: each.__name__.split(".")[-1])
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_volumes_are_right_in_place(name, family):
+    shape = replace(volume(*IN_PLACE[name]), in_place=True)
+    emulated = Target("cuda -emulate")
+    choice = BY_FAMILY[family] or conv2d_cuda.default_choice(shape.conv2d, emulated)
+    if family is conv2d_bf16x3 and shape.conv2d.ci <= 8:
+        choice = choice | {"stages": 1}
+    [entry] = check_volume(shape, family, choice)
+    assert entry == {conv2d_cuda: "conv2d_nchw"}.get(family, family.__name__.split(".")[-1])
 
 
 @pytest.mark.parametrize(
