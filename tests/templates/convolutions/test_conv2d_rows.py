@@ -36,6 +36,9 @@ LAYERS = {
         conv(2, 9, 7, 19, 9, Window((3, 3), (1, 1), (1, 1, 1, 1)), "tf32"),
         {"tile_h": 4, "tile_w": 7, "turns": 4, "together": 2, "filters": 19},
     ),
+    "a warp for the filters of a pixel": (
+        conv(2, 5, 9, 61, 7, POINT, "tf32", ADDED), {"tile_w": 20, "filters": 33, "turns": 3},
+    ),
     "steps, holes, sides": (
         conv(2, 9, 7, 11, 6, Window((3, 2), (2, 1), (1, 2, 0, 1), (2, 3)), "float16", ADDED),
         {"tile_h": 2, "tile_w": 4, "filters": 11, "warps": 1},

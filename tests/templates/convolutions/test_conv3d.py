@@ -134,6 +134,7 @@ IN_PLACE = {
     "lines": ((2, 6, 5, 1, 40), (4, 6, 3, 1, 3), (1,), (1, 0, 1)),
     "odd planes": ((2, 9, 4, 5, 5), (7, 9, 2, 1, 1), (2, 2, 1), (0, 0, 0, 2, 0, 0)),
 }  # fmt: skip
+COPIED = ["arrange_data", "im2col_bf16x3", "gemm_bf16x3"]
 BY_PIECES = {"rows": 4, "chunk": 8, "slices": 1, "split": 1, "stages": 1, "ahead": 2}
 BY_FAMILY = {
     conv2d_bf16x3: BY_PIECES | {"stages": 2},
@@ -152,6 +153,19 @@ def test_volumes_are_right_in_place(name, family):
         choice = choice | {"stages": 1}
     [entry] = check_volume(shape, family, choice)
     assert entry == {conv2d_cuda: "conv2d_nchw"}.get(family, family.__name__.split(".")[-1])
+
+
+@pytest.mark.parametrize(
+    ("args", "entries"),
+    [
+        (((2, 16, 11, 17, 17), (16, 16, 1, 3, 3), (1,), (0, 1, 1)), ["conv2d_bf16x3"]),
+        (((1, 7, 11, 24, 24), (16, 7, 3, 3, 3), (1,), (1,)), ["conv2d_nchw"]),
+        (((1, 256, 16, 56, 56), (512, 256, 1, 1, 1), (2,)), COPIED),
+    ],
+)
+def test_untuned_volumes_are_in_place_where_that_is_estimated_to_be_faster(args, entries):
+    task = create("conv3d.cuda", args, HOPPER)
+    assert [each.entry for each in task.instantiate(task.default()).calls] == entries
 
 
 @pytest.mark.parametrize(
