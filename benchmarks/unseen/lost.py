@@ -24,6 +24,9 @@ def lost() -> Iterator[Conv | Layer]:
     for args in (
         ((1, 7, 11, 24, 24), (16, 7, 3, 3, 3), (1,), (1, 1, 1)),
         ((1, 16, 18, 10, 10), (104, 16, 3, 1, 1), (2,), (1, 0, 0)),
+        ((1, 24, 6, 52, 52), (119, 24, 1, 3, 3), (2,), (0, 1, 1)),
+        ((2, 16, 11, 17, 17), (16, 16, 1, 3, 3), (1,), (0, 1, 1)),
+        ((2, 32, 9, 59, 59), (14, 32, 1, 1, 1), (2,), (0, 0, 0)),
     ):
         yield by_name("conv3d.cuda", "conv3d", args, {"stride": args[2][0], "padding": args[3]})
     for args in (
@@ -58,12 +61,26 @@ _POINTS = (
     _point(2, 123, 123, 32, 346, _ADDED),
     _point(8, 99, 99, 24, 40, **_HALF),
     _point(1, 88, 91, 2, 73, **_BRAIN),
+    _point(1, 114, 114, 1883, 15, **_TF32),
+    _point(2, 104, 104, 92, 972, _ADDED, **_TF32),
+    _point(2, 32, 35, 27, 216, **_HALF),
+    _point(8, 24, 24, 117, 17, **_HALF),
+    _point(1, 72, 75, 674, 1136, _BIAS, **_BRAIN),
+    _point(1, 72, 72, 1449, 48, **_TF32),
+    _point(2, 36, 36, 1449, 48, **_TF32),
 )
 _WINDOWS = (
     Conv(8, 88, 91, 40, 530, (7, 1), padding=(6, 0, 6, 0), dilation=(2, 2), after=_BIAS, **_TF32),
     Conv(8, 21, 21, 452, 298, (7, 1), padding=(6, 0, 6, 0), dilation=(2, 2), after=_SILU, **_TF32),
     Conv(1, 64, 64, 864, 328, (3, 3), padding=(1,) * 4, groups=8, layout="NHWC", after=_RELU),
     Conv(2, 112, 115, 128, 3, (11, 11), (2, 2), (5,) * 4, after=_BIAS, **_TF32),
+    Conv(2, 97, 97, 24, 4, (11, 11), (2, 2), (5,) * 4, after=_SILU, **_TF32),
+    Conv(8, 64, 64, 9, 19, (3, 3), padding=(1,) * 4, after=_RELU, **_TF32),
+    Conv(8, 64, 64, 19, 9, (3, 3), padding=(1,) * 4, after=_RELU, **_TF32),
+    Conv(64, 36, 41, 16, 6, (3, 3), padding=(1,) * 4, **_TF32),
+    Conv(8, 88, 88, 223, 24, (3, 3), (2, 2), (1,) * 4, **_TF32),
+    Conv(2, 63, 66, 40, 491, (7, 7), padding=(3,) * 4),
+    Conv(2, 31, 31, 438, 540, (3, 3), padding=(1,) * 4, groups=3, **_BRAIN),
     Conv(8, 146, 149, 1, 73, (1, 7), padding=(0, 3, 0, 3), after=_ADDED, **_BRAIN),
     Conv(8, 85, 85, 293, 8, (3, 1), padding=(1, 0, 1, 0), after=_RELU),
     Conv(8, 66, 69, 130, 17, (1, 7), padding=(0, 9, 0, 9), dilation=(3, 3), layout="NHWC"),

@@ -32,7 +32,7 @@ enum : int {
   PASSES = (FRAGS_N + PASS - 1) / PASS,
   SUM_PITCH = 8 * (FRAGS_N | 1),
   ACROSS = TILE_N / VEC,  // vectors of results of a pixel
-  AT_ONCE = 4,  // of these that a thread writes together
+  AT_ONCE = 4,  // of these that a thread writes together where they are many
   TILES_X = (OW + TILE_W - 1) / TILE_W,
   TILES_Y = (OH + TILE_H - 1) / TILE_H,
   TILES = IMAGES * TILES_X * TILES_Y
@@ -223,46 +223,48 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_rows(
       multiply(sums, rows, filters, offsets, item / PASSES, item % PASSES, lane);
     __syncthreads();
     // Results of many filters have a warp for each pixel, others a thread for each few of them.
-    auto is_there = [&](int pixel, int n) {
-      const bool inside = (OH % TILE_H == 0 || at.y + pixel / TILE_W < OH) && (OW % TILE_W == 0 || at.x + pixel % TILE_W < OW);
-      return pixel < PIXELS && inside && (CO % TILE_N == 0 || n0 + n < CO);
-    };
-    // Writes AT_ONCE vectors of results; what their epilogue needs is loaded before any is stored, as the
-    // compiler cannot know that stores do not alias.
-    auto write = [&](auto place) {
-      float value[AT_ONCE][VEC];
-      size_t to[AT_ONCE];
-      bool exists[AT_ONCE];
-#pragma unroll
-      for (int i = 0; i < AT_ONCE; ++i) {
-        int pixel, n;
-        place(i, pixel, n);
-        exists[i] = is_there(pixel, n);
-        if (!exists[i]) continue;
-        const int y = at.y + pixel / TILE_W, x = at.x + pixel % TILE_W;
-        to[i] = ((static_cast<size_t>(at.image) * OH + y) * OW + x) * CO + n0 + n;
-        load_vector<VEC>(value[i], sums + pixel * SUM_PITCH + n);
+    auto write = [&](int pixel, int n, int y, int x) {
+      const size_t to = ((static_cast<size_t>(at.image) * OH + y) * OW + x) * CO + n0 + n;
+      float value[VEC];
+      load_vector<VEC>(value, sums + pixel * SUM_PITCH + n);
 #if FOLLOWS
-        finish<1>(value[i], epilogue, n0 + n, to[i]);
+      finish<1>(value, epilogue, n0 + n, to);
 #endif
-      }
-#pragma unroll
-      for (int i = 0; i < AT_ONCE; ++i)
-        if (exists[i]) store_elements<VEC>(out + to[i], value[i]);
+      store_elements<VEC>(out + to, value);
     };
     if (ACROSS >= 24) {
+      // What the epilogue of a few pixels needs is loaded before any is stored: the compiler cannot know that stores do
+      // not alias.
 #pragma unroll 1
       for (int first = tid / 32; first < PIXELS; first += THREADS / 32 * AT_ONCE)
 #pragma unroll 1
-        for (int column = lane; column < ACROSS; column += 32)
-          write([&](int i, int& pixel, int& n) { pixel = first + i * (THREADS / 32), n = column * VEC; });
+        for (int n = lane * VEC; n < ACROSS * VEC; n += 32 * VEC) {
+          float value[AT_ONCE][VEC];
+          size_t to[AT_ONCE];
+          bool exists[AT_ONCE];
+#pragma unroll
+          for (int i = 0; i < AT_ONCE; ++i) {
+            const int pixel = first + i * (THREADS / 32), y = at.y + pixel / TILE_W, x = at.x + pixel % TILE_W;
+            const bool inside = (OH % TILE_H == 0 || y < OH) && (OW % TILE_W == 0 || x < OW);
+            exists[i] = pixel < PIXELS && inside && (CO % TILE_N == 0 || n0 + n < CO);
+            if (!exists[i]) continue;
+            to[i] = ((static_cast<size_t>(at.image) * OH + y) * OW + x) * CO + n0 + n;
+            load_vector<VEC>(value[i], sums + pixel * SUM_PITCH + n);
+#if FOLLOWS
+            finish<1>(value[i], epilogue, n0 + n, to[i]);
+#endif
+          }
+#pragma unroll
+          for (int i = 0; i < AT_ONCE; ++i)
+            if (exists[i]) store_elements<VEC>(out + to[i], value[i]);
+        }
     } else {
-#pragma unroll 1
-      for (int first = tid; first < PIXELS * ACROSS; first += THREADS * AT_ONCE)
-        write([&](int i, int& pixel, int& n) {
-          const int item = first + i * THREADS;
-          pixel = item / ACROSS, n = item % ACROSS * VEC;
-        });
+#pragma unroll 4
+      for (int i = tid; i < PIXELS * ACROSS; i += THREADS) {
+        const int pixel = i / ACROSS, n = i % ACROSS * VEC, y = at.y + pixel / TILE_W, x = at.x + pixel % TILE_W;
+        const bool beyond = (OH % TILE_H && y >= OH) || (OW % TILE_W && x >= OW) || (CO % TILE_N && n0 + n >= CO);
+        if (!beyond) write(pixel, n, y, x);
+      }
     }
   }
 }
