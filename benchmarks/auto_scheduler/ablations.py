@@ -86,6 +86,7 @@ ABLATIONS: dict[str, Callable[[], None]] = {
     "runs": _without_runs,
     "zeros": _without_zeros,
     "phases": partial(_without_rule, "SumInPhases"),
+    "transposed": partial(_without_rule, "TransposeTiles"),
     "sums": partial(_without_rule, "SplitPlainSums"),
     "block": partial(_without_rule, "RowsInBlock"),
     "parts": partial(_without_rule, "RowsInParts"),

@@ -37,6 +37,7 @@ from autotune.auto_scheduler.sketch.phases import SumInPhases
 from autotune.auto_scheduler.sketch.plain_sums import SplitPlainSums, parts_of_sums
 from autotune.auto_scheduler.sketch.stored import StoreOperand
 from autotune.auto_scheduler.sketch.tensor_cores import TensorCores
+from autotune.auto_scheduler.sketch.transposed_tiles import TransposeTiles
 from autotune.auto_scheduler.sketch.transposing import TileTransposed
 from autotune.auto_scheduler.sketch.warpgroups import WarpgroupTensorCores
 from autotune.auto_scheduler.states.loop_state import StateObject, plain_state
@@ -67,6 +68,7 @@ OUR_RULES: tuple[SketchRule, ...] = (
     CopyPermuted(),
     StoreOperand(),
     TileTransposed(),
+    TransposeTiles(),
 )
 # Most sketches of a task, and of large graphs stages of all sketches together: each takes about a
 # millisecond before anything is proposed, and each sketch has to be tried.

@@ -29,20 +29,20 @@ class CacheRead:
 
     def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
         """Returns whether stages of tiles read the stage."""
-        readers = _readers_in_tiles(context, state, stage_id)
+        readers = readers_in_tiles(context, state, stage_id)
         return Condition.APPLY_AND_SKIP_REST if readers else Condition.PASS
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Insert a copy for each such reader, at the end of its outermost tile of reductions."""
         new = state.copy()
-        for count, reader in enumerate(_readers_in_tiles(context, state, stage_id)):
+        for count, reader in enumerate(readers_in_tiles(context, state, stage_id)):
             at = reader + count
             new.cache_read(stage_id, "shared", [at])
             new.compute_at(stage_id + 1, at + 1, reduce_tile_end(new.stages[at + 1]))
         return [(new, stage_id)]
 
 
-def _readers_in_tiles(context: SketchContext, state: State, stage_id: int) -> list[int]:
+def readers_in_tiles(context: SketchContext, state: State, stage_id: int) -> list[int]:
     """Returns the stages in tiles that read a stage; others read it where it is."""
     return [
         each

@@ -17,6 +17,7 @@ from autotune.auto_scheduler.search.space.program import ChoiceSlot, Program, Sl
 from autotune.auto_scheduler.search.space.rounded_tiles import rounded_tiles
 from autotune.auto_scheduler.search.space.steps import Annotator, splits_of, tiling_splits
 from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS, Product, product_of
+from autotune.auto_scheduler.sketch.transposed_tiles import is_transposed_copy
 from autotune.auto_scheduler.sketch.warpgroups import WARPS
 from autotune.auto_scheduler.states.loop_state import StateObject, plain_state
 from autotune.auto_scheduler.states.loops import (
@@ -203,9 +204,12 @@ def _copy_together(work: Annotator, stage_id: int) -> None:
     dimension = _row_dimension(work, stage_id, target)
     if dimension is not None and len(ROW_OFFSETS) > 1:
         work.choose(StorageAlignStep(stage_id, dimension, ROW_UNIT, 0), ROW_OFFSETS)
-    work.fuse(stage_id, 0, len(work.stage(stage_id).iters))
-    work.split(stage_id, 0, VECTOR_LENGTHS)
-    work.annotate(stage_id, 1, Annotation.VECTORIZE)
+    if is_transposed_copy(work.state, stage_id):
+        _transpose_patches(work, stage_id)
+    else:
+        work.fuse(stage_id, 0, len(work.stage(stage_id).iters))
+        work.split(stage_id, 0, VECTOR_LENGTHS)
+        work.annotate(stage_id, 1, Annotation.VECTORIZE)
     work.follow(stage_id, 0, sources[::-1], 1)
     work.annotate(stage_id, 1, Annotation.THREAD_X)
 
@@ -288,6 +292,18 @@ def _share_patches(work: Annotator, stage_id: int) -> None:
     work.annotate(stage_id, last + 1, Annotation.THREAD_Y)
     work.annotate(stage_id, last + 2, Annotation.THREAD_X)
     work.fuse(stage_id, 0, last + 1)
+
+
+def _transpose_patches(work: Annotator, stage_id: int) -> None:
+    """Fuse loops so that a warp copies 8 neighbours, 32 bytes, of 4 rows each, to 32 banks."""
+    last = len(work.stage(stage_id).iters) - 1
+    work.choose(StorageAlignStep(stage_id, last - 1, ROW_UNIT, 0), ROW_OFFSETS[-1:])
+    work.split(stage_id, last, [COLUMNS])
+    work.split(stage_id, last - 1, [ROWS])
+    # outer neighbours, neighbours, outer rows, rows
+    order = (*range(last - 1), last - 1, last + 1, last + 2, last)
+    work.take(ReorderStep(stage_id, order))
+    work.fuse(stage_id, 0, last + 3)
 
 
 def spatial_splits(state: StateObject, stage_id: int) -> list[int]:

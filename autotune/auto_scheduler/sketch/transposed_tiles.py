@@ -1,0 +1,93 @@
+"""A rule for operands of sums of products whose neighbours in memory are steps of the sum.
+
+A thread multiplies some rows by some columns, step by step. Of an operand stored row by row it
+reads several steps of each of its rows at once from shared memory: many registers, which are all
+loaded right before their use. Of a tile that was transposed on its way to shared memory it reads
+the rows of one step, by vectors, while it multiplies those of the step before. All of a large
+operand may be transposed first, by a kernel of its own (`sketch.permuted`): then tiles are copied
+by vectors, too. TVM's rules copy tiles as they lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+from typing import ClassVar
+
+from autotune.auto_scheduler.graph.reads import reads_of
+from autotune.auto_scheduler.sketch.caches import readers_in_tiles, reduce_tile_end
+from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
+from autotune.auto_scheduler.states.loop_state import StateObject
+from autotune.auto_scheduler.states.loops import ComputeAtKind
+from autotune.auto_scheduler.states.replay import permuted_scope
+from autotune.auto_scheduler.states.state import State
+from autotune.ir import ProducerLoad, Var
+from autotune.te.relation import extent_of
+from autotune.te.rewrite import PERMUTED
+from autotune.te.tensor import ComputeOp, Operation
+
+# Fewer multiply-adds take less time than a kernel that transposes first gains.
+_MANY_TERMS = 2**30
+
+
+class TransposeTiles:
+    """Let the threads of a block transpose tiles on their way to shared memory."""
+
+    name: ClassVar[str] = "TransposeTiles"
+
+    def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
+        """Returns whether one stage in tiles reads the stage along the sum."""
+        fits = context.is_gpu and _reader(context, state, stage_id) is not None
+        return Condition.APPLY if fits else Condition.PASS
+
+    def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
+        """Copy tiles of a permuted view, or let another kernel store it permuted before.
+
+        The copy in shared memory is attached at the end of the outermost tile of reductions.
+        """
+        reader, new = _reader(context, state, stage_id), state.copy()
+        assert reader is not None
+        order = list(range(len(state.stages[stage_id].op.outputs[0].shape)))
+        order[-2:] = order[:-3:-1]
+        new.cache_read(stage_id, permuted_scope(order), [reader])
+        stored, at = new.copy(), reader + 2
+        new.cache_read(stage_id + 1, "shared", [reader + 1])
+        new.compute_at(stage_id + 2, at, reduce_tile_end(new.stages[at]))
+        new.compute_inline(stage_id + 1)
+        worth_it = _terms(state.stages[reader].op) >= _MANY_TERMS
+        return [(new, stage_id), *([(stored, stage_id + 1)] if worth_it else [])]
+
+
+def _reader(context: SketchContext, state: State, stage_id: int) -> int | None:
+    """Return the one stage in tiles that reads a stage, if it reads it along the sum."""
+    found = readers_in_tiles(context, state, stage_id)
+    if len(found) != 1 or state.stages[found[0]].attrs.tensor_core:
+        return None
+    op, source = state.stages[found[0]].op, state.stages[stage_id].op
+    return found[0] if isinstance(op, ComputeOp) and _lies_along_sum(op, source) else None
+
+
+def _terms(op: Operation) -> int:
+    """Return how many terms all sums of an operation have."""
+    return prod(extent_of(axis) or 1 for axis in (*op.axis, *op.reduce_axis))
+
+
+def _lies_along_sum(op: ComputeOp, source: Operation) -> bool:
+    """Return whether the last dimension is indexed by a step of a sum, the others by data axes."""
+    reads = reads_of(op)[source]
+    data, steps = ({axis.var for axis in axes} for axes in (op.axis, op.reduce_axis))
+    if len(reads) != 1 or len(reads[0]) < 2 or len(source.outputs) != 1:
+        return False
+    *others, last = reads[0]
+    return last in steps and all(isinstance(each, Var) and each in data for each in others)
+
+
+def is_transposed_copy(state: StateObject, stage_id: int) -> bool:
+    """Returns whether a stage copies tiles of a permuted view, which is stored nowhere."""
+    op = state.stages[stage_id].op
+    match op.body if isinstance(op, ComputeOp) else ():
+        case (ProducerLoad() as load,):
+            view = next(each for each in state.stages if each.op is load.tensor.op)
+            inlined = view.compute_at is ComputeAtKind.INLINED
+            return inlined and view.name.endswith(f".{PERMUTED}")
+    return False

@@ -1,0 +1,125 @@
+"""Operands whose neighbours in memory are steps of a sum are transposed on the way to tiles."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from autotune import te
+from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
+from autotune.auto_scheduler.search.programs import programs_of, sketches_of
+from autotune.auto_scheduler.search.space.sampler import RowSampler
+from autotune.auto_scheduler.sketch import transposed_tiles
+from autotune.auto_scheduler.states.loop_state import plain_state
+from autotune.auto_scheduler.states.loops import ComputeAtKind
+from autotune.auto_scheduler.transform_steps import step_from_row
+from tests.auto_scheduler.running import assert_states_compute_the_same, kernel_of
+
+PARAMS = SketchPolicy.DEFAULT_PARAMS
+
+
+def product(m, n, k, first="mk", second="kn", batch=()):
+    """Return a product whose operands are stored by the dimensions that are named."""
+    sizes = {"m": m, "n": n, "k": k}
+    a = te.placeholder((*batch, *(sizes[each] for each in first)), "float32", "a")
+    b = te.placeholder((*batch, *(sizes[each] for each in second)), "float32", "b")
+    step = te.reduce_axis((0, k), "k")
+
+    def value(*axes):
+        *outer, i, j = axes
+        at = {"m": i, "n": j, "k": step}
+        x, y = (t(*outer, *(at[e] for e in names)) for t, names in ((a, first), (b, second)))
+        return te.sum(x * y, axis=[step])
+
+    return [a, b, te.compute((*batch, m, n), value, "c")]
+
+
+def task_of(tensors, target="cuda -arch=sm_90"):
+    return SearchTask(compute_dag=ComputeDAG(tensors), target=target)
+
+
+def transposed(state):
+    """Return the operands that are transposed, with a star where they are stored so."""
+    views = {stage.name: stage.compute_at for stage in state.stages}
+    return tuple(
+        name.partition(".")[0] + ("" if place is ComputeAtKind.INLINED else "*")
+        for name, place in views.items()
+        if name.endswith(".permuted")
+    )
+
+
+def states_of(task, count):
+    """Return some random states of each program that transposes tiles."""
+    found = []
+    for model in programs_of(task, sketches_of(task, PARAMS), PARAMS):
+        if transposed(model.program.state):
+            rows = RowSampler(model.program, model.limits(), np.random.default_rng(0)).draw(200)
+            candidates = [model.program.candidate(row) for row in rows[:count]]
+            dag = task.compute_dag.init_state.dag
+            found += [plain_state(dag).after(each.transform_steps) for each in candidates]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("layouts", "expected"),
+    [
+        (("mk", "kn"), {(), ("a",), ("a*",)}),
+        (("km", "kn"), {()}),
+        (("km", "nk"), {(), ("b",), ("b*",)}),
+        (("mk", "nk"), {(*a, *b) for a in ((), ("a",), ("a*",)) for b in ((), ("b",), ("b*",))}),
+    ],
+)
+def test_operands_read_along_the_sum_are_transposed_by_tiles_or_before(layouts, expected):
+    sketches = sketches_of(task_of(product(1024, 1024, 1024, *layouts)), PARAMS)
+    assert {transposed(each) for each in sketches} == expected
+
+
+def test_operands_of_few_products_are_not_stored_first():
+    sketches = sketches_of(task_of(product(512, 1024, 1024)), PARAMS)
+    assert {transposed(each) for each in sketches} == {(), ("a",)}
+
+
+def test_no_tiles_are_transposed_on_a_cpu():
+    sketches = sketches_of(task_of(product(512, 512, 512), "llvm"), PARAMS)
+    assert not any(map(transposed, sketches))
+
+
+@pytest.mark.many_cases
+@pytest.mark.parametrize(
+    "tensors",
+    [
+        product(64, 64, 32),
+        product(24, 36, 20),
+        product(64, 32, 32, "mk", "nk"),
+        product(32, 32, 48, "mk", "nk", batch=(3,)),
+    ],
+    ids=["whole", "cut", "both", "batch"],
+)
+def test_transposed_operands_compute_what_the_definition_says(tensors, tmp_path, monkeypatch):
+    monkeypatch.setattr(transposed_tiles, "_MANY_TERMS", 0)
+    task = task_of(tensors)
+    states = states_of(task, 4)
+    assert states
+    assert_states_compute_the_same(task.compute_dag, states, "cuda", tmp_path)
+
+
+def test_a_warp_copies_whole_sectors_to_different_banks():
+    task = task_of(product(512, 512, 512))
+    states = [each for each in states_of(task, 64) if transposed(each) == ("a",)]
+    sources = [kernel_of(task.compute_dag, each, "cuda", "k").source for each in states]
+    pattern = r"\(a_permuted_shared(?: \+ [^,+]*)? \+ \(tx & 7\) \* (\d+) \+ \(tx >> 3\)"
+    pitches = {int(each) for text in sources for each in re.findall(pattern, text)}
+    wide = {each for each in pitches if each >= 32}
+    assert wide
+    for pitch in wide:
+        banks = {(lane % 8 * pitch + lane // 8) % 32 for lane in range(32)}
+        assert len(banks) == 32
+
+
+def test_steps_are_written_and_read():
+    task = task_of(product(512, 512, 512))
+    state = states_of(task, 1)[0]
+    rows = json.loads(json.dumps([each.to_row() for each in state.transform_steps]))
+    steps = [step_from_row(row) for row in rows]
+    assert plain_state(task.compute_dag.init_state.dag).after(steps) == state
