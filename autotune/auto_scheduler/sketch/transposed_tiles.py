@@ -15,7 +15,7 @@ from math import prod
 from typing import ClassVar
 
 from autotune.auto_scheduler.graph.reads import reads_of
-from autotune.auto_scheduler.sketch.caches import readers_in_tiles, reduce_tile_end
+from autotune.auto_scheduler.sketch.caches import CacheRead, readers_in_tiles, reduce_tile_end
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.states.loop_state import StateObject
 from autotune.auto_scheduler.states.loops import ComputeAtKind
@@ -38,10 +38,10 @@ class TransposeTiles:
     def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
         """Returns whether one stage in tiles reads the stage along the sum."""
         fits = context.is_gpu and _reader(context, state, stage_id) is not None
-        return Condition.APPLY if fits else Condition.PASS
+        return Condition.APPLY_AND_SKIP_REST if fits else Condition.PASS
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
-        """Copy tiles of a permuted view, or let another kernel store it permuted before.
+        """Copy tiles as they lie, or of a permuted view, which another kernel may store before.
 
         The copy in shared memory is attached at the end of the outermost tile of reductions.
         """
@@ -54,8 +54,10 @@ class TransposeTiles:
         new.cache_read(stage_id + 1, "shared", [reader + 1])
         new.compute_at(stage_id + 2, at, reduce_tile_end(new.stages[at]))
         new.compute_inline(stage_id + 1)
-        worth_it = _terms(state.stages[reader].op) >= _MANY_TERMS
-        return [(new, stage_id), *([(stored, stage_id + 1)] if worth_it else [])]
+        yield from CacheRead().apply(context, state, stage_id)
+        yield new, stage_id
+        if _terms(state.stages[reader].op) >= _MANY_TERMS:
+            yield stored, stage_id + 1
 
 
 def _reader(context: SketchContext, state: State, stage_id: int) -> int | None:
