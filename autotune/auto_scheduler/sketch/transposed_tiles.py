@@ -16,18 +16,23 @@ from typing import ClassVar
 
 from autotune.auto_scheduler.graph.reads import reads_of
 from autotune.auto_scheduler.sketch.caches import CacheRead, readers_in_tiles, reduce_tile_end
+from autotune.auto_scheduler.sketch.products import product_of
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.states.loop_state import StateObject
 from autotune.auto_scheduler.states.loops import ComputeAtKind
 from autotune.auto_scheduler.states.replay import permuted_scope
 from autotune.auto_scheduler.states.state import State
+from autotune.auto_scheduler.transform_steps.loops import TENSOR_CORE
 from autotune.ir import ProducerLoad, Var
+from autotune.ir.dtype import bits_of
 from autotune.te.relation import extent_of
 from autotune.te.rewrite import PERMUTED
 from autotune.te.tensor import ComputeOp, Operation
 
 # Fewer multiply-adds take less time than a kernel that transposes first gains.
 _MANY_TERMS = 2**30
+# Bits of what is copied one by one asynchronously, and how many of it are copied as a vector.
+_WORD_BITS, _VECTOR = 32, 4
 
 
 class TransposeTiles:
@@ -56,22 +61,27 @@ class TransposeTiles:
         new.compute_inline(stage_id + 1)
         yield from CacheRead().apply(context, state, stage_id)
         yield new, stage_id
-        if _terms(state.stages[reader].op) >= _MANY_TERMS:
+        if _pays_stored(state.stages[reader].op, state.stages[stage_id].op):
             yield stored, stage_id + 1
 
 
 def _reader(context: SketchContext, state: State, stage_id: int) -> int | None:
     """Return the one stage in tiles that reads a stage, if it reads it along the sum."""
     found = readers_in_tiles(context, state, stage_id)
-    if len(found) != 1 or state.stages[found[0]].attrs.tensor_core:
+    source = state.stages[stage_id].op
+    if len(found) != 1 or bits_of(source.outputs[0].dtype) != _WORD_BITS:
         return None
-    op, source = state.stages[found[0]].op, state.stages[stage_id].op
-    return found[0] if isinstance(op, ComputeOp) and _lies_along_sum(op, source) else None
+    op = state.stages[found[0]].op
+    if not isinstance(op, ComputeOp) or product_of(op, TENSOR_CORE) is not None:
+        return None
+    return found[0] if _lies_along_sum(op, source) else None
 
 
-def _terms(op: Operation) -> int:
-    """Return how many terms all sums of an operation have."""
-    return prod(extent_of(axis) or 1 for axis in (*op.axis, *op.reduce_axis))
+def _pays_stored(op: Operation, source: Operation) -> bool:
+    """Return whether a sum has many terms, and its operand rows that are copied by vectors."""
+    terms = prod(extent_of(axis) or 1 for axis in (*op.axis, *op.reduce_axis))
+    rows = source.outputs[0].shape[-2]
+    return terms >= _MANY_TERMS and isinstance(rows, int) and rows % _VECTOR == 0
 
 
 def _lies_along_sum(op: ComputeOp, source: Operation) -> bool:

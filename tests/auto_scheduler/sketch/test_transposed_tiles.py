@@ -19,11 +19,11 @@ from tests.auto_scheduler.running import assert_states_compute_the_same, kernel_
 PARAMS = SketchPolicy.DEFAULT_PARAMS
 
 
-def product(m, n, k, first="mk", second="kn", batch=()):
+def product(m, n, k, first="mk", second="kn", batch=(), dtype="float32"):
     """Return a product whose operands are stored by the dimensions that are named."""
     sizes = {"m": m, "n": n, "k": k}
-    a = te.placeholder((*batch, *(sizes[each] for each in first)), "float32", "a")
-    b = te.placeholder((*batch, *(sizes[each] for each in second)), "float32", "b")
+    a = te.placeholder((*batch, *(sizes[each] for each in first)), dtype, "a")
+    b = te.placeholder((*batch, *(sizes[each] for each in second)), dtype, "b")
     step = te.reduce_axis((0, k), "k")
 
     def value(*axes):
@@ -75,9 +75,15 @@ def test_operands_read_along_the_sum_are_transposed_by_tiles_or_before(layouts, 
     assert {transposed(each) for each in sketches} == expected
 
 
-def test_operands_of_few_products_are_not_stored_first():
-    sketches = sketches_of(task_of(product(512, 1024, 1024)), PARAMS)
+@pytest.mark.parametrize("rows", [512, 1026])
+def test_operands_of_few_products_or_odd_rows_are_not_stored_first(rows):
+    sketches = sketches_of(task_of(product(rows, 1024, 1024)), PARAMS)
     assert {transposed(each) for each in sketches} == {(), ("a",)}
+
+
+def test_operands_of_two_bytes_are_copied_as_they_lie():
+    sketches = sketches_of(task_of(product(1024, 1024, 1024, dtype="float16")), PARAMS)
+    assert not any(map(transposed, sketches))
 
 
 def test_no_tiles_are_transposed_on_a_cpu():
