@@ -8,6 +8,7 @@ group of neighbouring threads adds up some of its rows, and shares partial sums 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from autotune import SourceKernel, Target, call
@@ -25,17 +26,14 @@ from .matvec_unaligned import UnalignedTiling
 MOST_ROWS = 16
 # Rows of products of matrices that run so untuned, and above which others may be faster.
 FEW_ROWS, SOME_ROWS = 12, 4
-# Bytes of weights from which on little of them is in the L2 cache when they are read again; bytes
-# that are read in a cycle beyond and within it, and loaded by a multiprocessor, those of a too.
-FAR, FAR_BYTES, NEAR_BYTES, LOADED_BYTES = 50 * 10**6, 3000, 2800, 121
-# Cycles of a round of loads that wait for those before, of a product, and of a kernel beside them,
-# and the exponent of their sum; cycles of each load of a round, of so many rounds.
-FAR_ROUND, NEAR_ROUND, PRODUCT, STARTING, OVERLAPPING = 389.0, 578.0, 0.012, 3750, 2.16
-LOAD, ROUNDS = 100, 12
+# Bytes of weights from which on little of them is in the L2 cache when they are read again.
+FAR = 50 * 10**6
+# Cycles of each load of a round, up to so many rounds: the factor is in `Factors`.
+ROUNDS = 12
 # Elements of a that stay in the L1 cache beside weights that the L2 cache does not hold, and how
 # much longer others are loaded: of 8x4096x11008 eight rows of weights at a time took an H200 45.9
 # us, and 54.5 after 100 MB were written, four 55.3 and 69.7.
-STAYING, AGAIN = 40_000, 2.3
+STAYING = 40_000
 # Vectors of a lane of an untuned choice, unless a row has the most lanes.
 LONGEST = 24
 # Rows that run so of weights which vectors of four do not divide, and elements of these from which
@@ -46,6 +44,56 @@ ODD_ROWS, LEAST_ODD, EVEN_ROWS = 4, 2**20, 2
 LONG_EVEN = 1024
 # What a choice has of a log that is older than a knob.
 ADDED = l2_resident.ADDED
+# Of more than `SOME_ROWS`, groups of threads and vectors ahead of choices that were raced.
+MOST_GROUPS, MOST_AHEAD, WARP = 8, 2, 32
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Factors of the estimate.
+
+    Attributes:
+        far_bytes, near_bytes: of weights that are read in a cycle, beyond and within the L2 cache.
+        loaded_bytes: that a multiprocessor loads in a cycle, those of a too.
+        far_round, near_round: cycles of a round of loads that wait for those before.
+        product: cycles of a product.
+        starting: cycles of a kernel beside its blocks.
+        overlapping: exponent of the sum of works that overlap.
+        load: cycles of each load of a round.
+        again: how much longer rows of a are loaded that do not stay in the L1 cache.
+        partial_wave: how much of a wave blocks take that do not fill it, 1 for all.
+        narrow: exponent of the share of a warp that reads a row, as which weights arrive slower.
+        shared: exponent of the groups of a block, which load the same terms of a.
+        registers: percent of those of `MatvecTiling` that compilers take.
+        ahead: how much longer choices take that load more than one vector ahead.
+    """
+
+    far_bytes: float
+    near_bytes: float
+    loaded_bytes: float
+    far_round: float
+    near_round: float
+    product: float
+    starting: float
+    overlapping: float
+    load: float
+    again: float
+    partial_wave: float = 1.0
+    narrow: float = 0.0
+    shared: float = 0.0
+    registers: int = 100
+    ahead: float = 1.0
+
+
+# Up to `SOME_ROWS`, fitted to 406 choices of 24 products of 1 to 12 rows with an error of 14%:
+# those of the least estimate took 1.07 times as long as the fastest.
+OF_SOME = Factors(3000, 2800, 121, 389, 578, 0.012, 3750, 2.16, 100, 2.3)
+# With more, fitted to 268 choices of 24 products of 5 to 8 rows with an error of 11%: those of the
+# least estimate took 1.05 times as long as the fastest raced one, by the factors above 1.19 times.
+OF_MORE = Factors(
+    3560, 3280, 144, 647, 625, 0.0118, 3850, 1.51, 67.4, 1.81,
+    partial_wave=0.559, narrow=0.349, shared=0.282, registers=81, ahead=1.08,
+)  # fmt: skip
 
 
 def suits(shape: Gemm) -> bool:
@@ -104,10 +152,9 @@ class MatvecTiling:
         # Loads of a lane in a round.
         self.loads = c["rows"] * common.pick(self.unaligned, other.steps, c["ahead"])
 
-    @property
-    def resident(self) -> int:
-        """How many blocks fit a multiprocessor by their registers and threads."""
-        by_registers = REGISTERS // (self.registers * self.threads)
+    def resident(self, percent: int = 100) -> int:
+        """Return how many blocks fit a multiprocessor by threads and so much of the registers."""
+        by_registers = 100 * REGISTERS // (percent * self.registers * self.threads)
         least = common.smaller(by_registers, 2048 // self.threads)
         return common.larger(1, common.smaller(least, 32))
 
@@ -170,32 +217,55 @@ def _usual(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple
         (c["rows"] * shape.m > 64, "too many sums"),
         (c["rows"] * c["ahead"] * c["vec"] > 48, "too many loads ahead"),
         ((c["lanes"] < 256) & (tiling.steps > LONGEST), "too many steps"),
+        *_raced(tiling, choice, shape.m > SOME_ROWS),
+    ]
+
+
+def _raced(tiling: MatvecTiling, choice: Mapping[str, int], more: bool) -> list[tuple[bool, str]]:
+    """Return the rules of choices like those raced of more than `SOME_ROWS`.
+
+    By the estimate before 6x139467x284 ran by 4 lanes and 32 groups, in 75.3 us on an H200 and in
+    90.1 after 100 MB were written, by 32 lanes and 4 groups in 45.9 and 56.0.
+    """
+    c = choice
+    return [
+        (more & (c["lanes"] < WARP) & (tiling.steps > 1), "less than a warp for a row"),
+        (more & (c["groups"] > MOST_GROUPS), "too many groups"),
+        (more & (c["ahead"] > MOST_AHEAD), "too many vectors ahead"),
     ]
 
 
 def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles: of memory, loads, their latency, and products.
 
-    The constants were fitted to the geometric mean of times hot and after 100 MB were written, of
-    406 choices of 24 products of 1 to 12 rows of float32 on an H200, with an error of 14%; those
-    of the least estimate took 1.07 times as long as the fastest. Choices may be arrays.
+    The factors were fitted to the geometric mean of times hot and after 100 MB were written, of
+    float32 on an H200. Choices may be arrays.
     """
     tiling, c = MatvecTiling(shape, choice), choice
+    factors = OF_SOME if shape.m <= SOME_ROWS else OF_MORE
     count, size = common.multiprocessors(target), DTYPES[shape.dtype]
-    waves = common.ceil_div(tiling.blocks, count * tiling.resident)
-    together = common.smaller(tiling.resident, common.ceil_div(tiling.blocks, count))
+    resident, blocks = tiling.resident(factors.registers), tiling.blocks
+    whole = common.ceil_div(blocks, count * resident)
+    share = common.larger(1.0, blocks / (count * resident))
+    waves = share + factors.partial_wave * (whole - share)
+    together = common.smaller(resident, common.ceil_div(blocks, count))
     far = weight_bytes(shape) > FAR
     here = waves * together * tiling.threads * tiling.vectors * c["vec"] * c["rows"]
-    reading = weight_bytes(shape) / (FAR_BYTES if far else NEAR_BYTES)
+    # Lanes of a warp that read another row each load short runs.
+    narrow = common.larger(1.0, WARP / c["lanes"]) ** factors.narrow
+    bytes_a_cycle = factors.far_bytes if far else factors.near_bytes
+    reading = weight_bytes(shape) * narrow / bytes_a_cycle
     # For so many rows of weights a vector of each row of a, which weights may drive out.
-    again = AGAIN if far and shape.m * shape.k > STAYING else 1
-    loading = here * size * (1 + again * shape.m / c["rows"]) / LOADED_BYTES
-    waiting = waves * tiling.rounds * (FAR_ROUND if far else NEAR_ROUND)
-    multiplying = here * shape.m * PRODUCT
+    again = factors.again if far and shape.m * shape.k > STAYING else 1.0
+    again = again / (c["groups"] * 1.0) ** factors.shared
+    loading = here * size * (1 + again * shape.m / c["rows"]) / factors.loaded_bytes
+    waiting = waves * tiling.rounds * (factors.far_round if far else factors.near_round)
+    multiplying = here * shape.m * factors.product
     works = (reading, loading, waiting, multiplying)
-    cycles: float = sum(work**OVERLAPPING for work in works) ** (1 / OVERLAPPING)
-    issuing = waves * common.smaller(tiling.rounds, ROUNDS) * tiling.loads * LOAD
-    return cycles + issuing + STARTING
+    cycles: float = sum(work**factors.overlapping for work in works) ** (1 / factors.overlapping)
+    issuing = waves * common.smaller(tiling.rounds, ROUNDS) * tiling.loads * factors.load
+    longer = common.pick(c["ahead"] > 1, factors.ahead, 1.0)
+    return longer * (cycles + issuing + factors.starting)
 
 
 def _for_streaming(shape: Gemm) -> dict[str, int]:

@@ -90,6 +90,25 @@ def test_more_rows_of_large_weights_share_loads_of_a_long_a_untuned():
     assert (rows(2, 11008), rows(4, 11008), rows(8, 11008)) == (1, 2, 8)
 
 
+@pytest.mark.parametrize(("m", "n", "k"), [(7, 101768, 272), (6, 139467, 284), (8, 38864, 744)])
+def test_more_than_four_rows_by_many_columns_are_read_by_whole_warps_untuned(m, n, k):
+    choice = matvec_cuda.default_choice(Gemm(m, n, k, transpose_b=True), HOPPER)
+    assert choice["lanes"] >= 32
+    assert choice["groups"] <= 8
+
+
+def test_the_estimate_tells_groups_apart_of_more_than_four_rows_alone():
+    def differ(m):
+        shape = Gemm(m, 4096, 1024, transpose_b=True)
+        choice = {"vec": 4, "lanes": 64, "rows": 4, "ahead": 1}
+        both = ({**choice, "groups": groups} for groups in (1, 2))
+        few, more = (matvec_cuda.estimate(shape, each, HOPPER) for each in both)
+        return few - more
+
+    assert differ(4) == 0
+    assert differ(8) > 0
+
+
 def test_what_is_no_product_of_few_rows_is_an_error_that_says_so():
     choice = {name: values[0] for name, values in matvec_cuda.candidates(Gemm(1, 8, 8)).items()}
     with pytest.raises(TemplateError, match=r"b be stored as \[n, k\]"):
