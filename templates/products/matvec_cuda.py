@@ -217,7 +217,7 @@ def _usual(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple
         (c["rows"] * shape.m > 64, "too many sums"),
         (c["rows"] * c["ahead"] * c["vec"] > 48, "too many loads ahead"),
         ((c["lanes"] < 256) & (tiling.steps > LONGEST), "too many steps"),
-        *_raced(tiling, choice, shape.m > SOME_ROWS),
+        *_raced(tiling, choice, _has_more_rows(shape)),
     ]
 
 
@@ -235,6 +235,11 @@ def _raced(tiling: MatvecTiling, choice: Mapping[str, int], more: bool) -> list[
     ]
 
 
+def _has_more_rows(shape: Gemm) -> bool:
+    """Return whether choices are of products as `OF_MORE` was fitted to, of float32."""
+    return shape.m > SOME_ROWS and shape.dtype == "float32"
+
+
 def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles: of memory, loads, their latency, and products.
 
@@ -242,7 +247,7 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     float32 on an H200. Choices may be arrays.
     """
     tiling, c = MatvecTiling(shape, choice), choice
-    factors = OF_SOME if shape.m <= SOME_ROWS else OF_MORE
+    factors = OF_MORE if _has_more_rows(shape) else OF_SOME
     count, size = common.multiprocessors(target), DTYPES[shape.dtype]
     resident, blocks = tiling.resident(factors.registers), tiling.blocks
     whole = common.ceil_div(blocks, count * resident)
