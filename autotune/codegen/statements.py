@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, ClassVar
+from weakref import proxy
 
 from autotune.codegen.dialect import Dialect
 from autotune.codegen.distributed_fills import DISTRIBUTED_FILLS, has_distributed_fills
@@ -81,7 +82,8 @@ class StatementPrinter:
         self.needs = needs
         self.shared: list[Buffer] = []
         self.expressions = ExpressionPrinter(dialect, names, needs)
-        self.vectors = VectorPrinter(self.expressions, self)
+        # A weak reference: with a cycle the collector would have to free all that was printed.
+        self.vectors = VectorPrinter(self.expressions, proxy(self))
         self.lines: list[str] = []
         self.depth = 1
         self.freed: list[list[str]] = []

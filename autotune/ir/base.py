@@ -265,6 +265,7 @@ class BinaryOp(Expr):
     b: Expr
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         if cls.symbol:
             OPERATORS[cls.symbol] = cls
 

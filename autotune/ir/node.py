@@ -35,12 +35,18 @@ class Node:
     """Base of expressions and statements; ``__match_args__`` names a node's fields in order.
 
     ``type(node).below(node)`` are the nodes directly below one, from left to right: trees are
-    walked tens of thousands of times in a lowering, so most classes say where these are.
+    walked tens of thousands of times in a lowering, so most classes say where these are. Of a
+    class with fields of its own that does not, they are looked for in all its fields.
     """
 
     __slots__ = ()
     __match_args__: ClassVar[tuple[str, ...]] = ()
     below: ClassVar[Below] = among_fields
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__match_args__" in vars(cls) and "below" not in vars(cls):
+            cls.below = among_fields
 
 
 _FIELDS: dict[type[Node], Callable[[Node], tuple[object, ...]]] = {}

@@ -207,6 +207,18 @@ def test_what_a_class_says_is_below_it_is_what_its_fields_hold():
         assert children(node) == among_fields(node)
 
 
+def test_fields_that_a_class_adds_to_those_of_another_are_below_it():
+    class Guarded(Call):
+        __slots__ = ("guard",)
+        __match_args__ = ("name", "args", "dtype", "guard")
+
+        def __init__(self, name, args, dtype, guard):
+            super().__init__(name, args, dtype)
+            self.guard = guard
+
+    assert variables(Guarded("exp", (N,), "float32", M)) == [N, M]
+
+
 def test_copies_that_share_a_part_are_walked_through_it_once():
     shared = Mul(N, M)
     total = Add(Add(shared, const(3)), shared)
