@@ -41,7 +41,7 @@ from autotune.auto_scheduler.sketch.transposed_tiles import TransposeTiles
 from autotune.auto_scheduler.sketch.transposing import TileTransposed
 from autotune.auto_scheduler.sketch.warpgroups import WarpgroupTensorCores
 from autotune.auto_scheduler.states.loop_state import StateObject, plain_state
-from autotune.auto_scheduler.states.shared_steps import Taken
+from autotune.auto_scheduler.states.step_trie import StepTrie
 from autotune.auto_scheduler.transform_steps import (
     OnlineStep,
     RfactorStep,
@@ -101,7 +101,7 @@ def programs_of(
     """Return the analytical cost models of the programs that sketches become."""
     innermost = int(params["max_innermost_split_factor"])
     on_gpu = task.target.backend.on_gpu
-    starts = {dag: Taken(plain_state(dag)) for dag in {each.dag for each in sketches}}
+    starts = {dag: StepTrie(plain_state(dag)) for dag in {each.dag for each in sketches}}
     decided = [s for each in sketches for s in with_parts(each, on_gpu, starts[each.dag])]
     hardware = task.hardware_params
     if not on_gpu:
@@ -149,7 +149,7 @@ def _product_cost_model(
     return TensorCoreCostModel(program, stage_id, device)
 
 
-def with_parts(sketch: StateObject, on_gpu: bool, start: Taken) -> list[StateObject]:
+def with_parts(sketch: StateObject, on_gpu: bool, start: StepTrie) -> list[StateObject]:
     """Return a sketch once for each number of parts that its factored reductions may have.
 
     The shapes of what a factored reduction leaves depend on that number, so it is decided first.
@@ -164,30 +164,30 @@ def with_parts(sketch: StateObject, on_gpu: bool, start: Taken) -> list[StateObj
     several = sum(isinstance(step, RfactorStep) for step in steps)
     for place, step in enumerate(steps):
         following = steps[place + 1] if place + 1 < len(steps) else None
-        done = [new for state in done for new in _take(state, step, following, several, on_gpu)]
-    return [taken.state for taken in done]
+        done = [new for node in done for new in _take(node, step, following, several, on_gpu)]
+    return [node.state for node in done]
 
 
 def _take(
-    taken: Taken,
+    node: StepTrie,
     step: TransformStep,
     following: TransformStep | None,
     several: int,
     on_gpu: bool,
-) -> Iterable[Taken]:
+) -> Iterable[StepTrie]:
     """Take a step, with each length that is to be decided; extents are noted as they are now."""
     if not isinstance(step, SplitStep):
-        return [taken.take(step)]
-    state = taken.state
+        return [node.take(step)]
+    state = node.state
     extent = state.stages[step.stage_id].iters[step.iter_id].extent or 0
     step, op = replace(step, extent=extent), state.stages[step.stage_id].op
     if step.lengths != (None,) or not isinstance(following, RfactorStep):
-        return [taken.take(step)]
+        return [node.take(step)]
     outer = following.iter_id == step.iter_id
     plain = on_gpu and not AccessAnalyzer(state.stage_ops).needs_multi_level_tiling(op)
     parts = _plain_parts(op, extent, several) if plain else _parts(extent, several)
     lengths = [extent // n if outer else n for n in parts]
-    return [taken.take(replace(step, lengths=(length,))) for length in lengths]
+    return [node.take(replace(step, lengths=(length,))) for length in lengths]
 
 
 def _parts(extent: int, several: int) -> Sequence[int]:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from autotune.auto_scheduler.states.loop_state import StateObject, TransformStep
 
 
-class Taken:
-    """A state, and those that steps taken from there led to so far.
+class StepTrie:
+    """A node of a trie (prefix tree): a state, and those that steps from there led to so far.
 
     Attributes:
         state: the state.
@@ -16,18 +16,18 @@ class Taken:
 
     def __init__(self, state: StateObject) -> None:
         self.state = state
-        self._following: dict[TransformStep, Taken] = {}
+        self._following: dict[TransformStep, StepTrie] = {}
 
-    def take(self, step: TransformStep) -> Taken:
+    def take(self, step: TransformStep) -> StepTrie:
         """Return what one more step leads to."""
         known = self._following.get(step)
         if known is None:
-            known = self._following[step] = Taken(step.apply(self.state))
+            known = self._following[step] = StepTrie(step.apply(self.state))
         return known
 
     def after(self, steps: Iterable[TransformStep]) -> StateObject:
         """Return the state with more steps taken."""
-        taken = self
+        node = self
         for step in steps:
-            taken = taken.take(step)
-        return taken.state
+            node = node.take(step)
+        return node.state

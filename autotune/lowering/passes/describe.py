@@ -85,9 +85,9 @@ class _Used:
     def __init__(self, body: Stmt) -> None:
         self.found: set[Buffer | Var] = set()
         self.defined: set[Buffer | Var] = set()
-        self._look_at(body)
+        self._collect(body)
 
-    def _look_at(self, *nodes: Node) -> None:
+    def _collect(self, *nodes: Node) -> None:
         for node in walk_once(*nodes):
             match node:
                 case Var():
@@ -99,6 +99,6 @@ class _Used:
                 case For() | LetStmt():
                     self.defined.add(node.var)
                 case Allocate():  # the size of a buffer is no part of a statement
-                    self._look_at(*[n for n in node.buffer.shape if isinstance(n, Expr)])
+                    self._collect(*[n for n in node.buffer.shape if isinstance(n, Expr)])
                 case _:
                     pass

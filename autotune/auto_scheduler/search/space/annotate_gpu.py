@@ -27,7 +27,7 @@ from autotune.auto_scheduler.states.loops import (
     IterKind,
     Stage,
 )
-from autotune.auto_scheduler.states.shared_steps import Taken
+from autotune.auto_scheduler.states.step_trie import StepTrie
 from autotune.auto_scheduler.transform_steps import (
     AnnotationStep,
     PragmaStep,
@@ -65,7 +65,7 @@ def gpu_program(
     params: HardwareParams,
     innermost: int = 64,
     sms: int = 132,
-    start: Taken | None = None,
+    start: StepTrie | None = None,
 ) -> Program:
     """Return the program of a sketch.
 
@@ -77,7 +77,7 @@ def gpu_program(
         start: the plain state of its graph, from which other sketches took steps.
     """
     shared_out = _shared_reductions(sketch)
-    sketch = _opened(sketch, shared_out, start or Taken(plain_state(sketch.dag)))
+    sketch = _opened(sketch, shared_out, start or StepTrie(plain_state(sketch.dag)))
     resident = tuple(sms * n for n in RESIDENT)
     slots: dict[int, Slot] = {i: ChoiceSlot(i, _threads(sketch, i, params)) for i in shared_out}
     slots |= {i: ChoiceSlot(i, resident) for i in _in_turn(sketch)}
@@ -116,7 +116,7 @@ def _in_turn(sketch: StateObject) -> list[int]:
     return found
 
 
-def _opened(sketch: StateObject, places: list[int], start: Taken) -> StateObject:
+def _opened(sketch: StateObject, places: list[int], start: StepTrie) -> StateObject:
     """Return a sketch in which the lengths of some splits are open."""
     if not places:
         return sketch
