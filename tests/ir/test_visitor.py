@@ -38,7 +38,7 @@ from autotune.ir import (
     walk,
 )
 from autotune.ir.address import Address
-from autotune.ir.node import among_fields
+from autotune.ir.node import Node, among_fields
 from autotune.ir.stmt import AsyncCommit, AsyncCopy, AsyncWait, While
 from autotune.ir.structure import walk_once
 from autotune.ir.visitor import StmtVisitor
@@ -205,6 +205,18 @@ def test_what_a_class_says_is_below_it_is_what_its_fields_hold():
     ]  # fmt: skip
     for node in some:
         assert children(node) == among_fields(node)
+    tried = {cls for node in some for cls in type(node).__mro__}
+    assert {cls for cls in subclasses(Node) if says_what_is_below(cls)} <= tried
+
+
+def subclasses(cls):
+    return [each for sub in cls.__subclasses__() for each in (sub, *subclasses(sub))]
+
+
+def says_what_is_below(cls):
+    return cls.__module__.startswith("autotune.") and vars(cls).get("below", among_fields) is not (
+        among_fields
+    )
 
 
 def test_fields_that_a_class_adds_to_those_of_another_are_below_it():
