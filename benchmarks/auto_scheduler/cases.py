@@ -359,8 +359,8 @@ CASES |= {
 }
 # Those for which the project promises figures; the rest are layers of ResNet-18.
 FIRST = tuple(name for name in CASES if not name.startswith("r18"))
-# Those that a CPU runs in some milliseconds, layers of both layouts among them.
 _LONG = {"gemm2048", "gemm4096"}
+# Those that a CPU runs in some milliseconds, layers of both layouts among them.
 THIRTY = tuple(
     name for name in CASES if "half" not in name and "tf32" not in name and name not in _LONG
 )[:30]

@@ -29,6 +29,9 @@ from autotune.te.relation import extent_of
 from autotune.te.rewrite import PERMUTED
 from autotune.te.tensor import ComputeOp, Operation
 
+# Of fewer multiply-adds a graph may have many products, whose alternatives multiply, for no gain
+# that was measured.
+_SOME_TERMS = 2**24
 # Fewer multiply-adds take less time than a kernel that transposes first gains.
 _MANY_TERMS = 2**30
 # Bits of what is copied one by one asynchronously, and how many of it are copied as a vector.
@@ -41,7 +44,7 @@ class TransposeTiles:
     name: ClassVar[str] = "TransposeTiles"
 
     def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
-        """Returns whether one stage in tiles reads the stage along the sum."""
+        """Returns whether one stage in tiles, of enough terms, reads the stage along the sum."""
         fits = context.is_gpu and _reader(context, state, stage_id) is not None
         return Condition.APPLY_AND_SKIP_REST if fits else Condition.PASS
 
@@ -74,14 +77,20 @@ def _reader(context: SketchContext, state: State, stage_id: int) -> int | None:
     op = state.stages[found[0]].op
     if not isinstance(op, ComputeOp) or product_of(op, TENSOR_CORE) is not None:
         return None
+    if _terms(op) < _SOME_TERMS:
+        return None
     return found[0] if _lies_along_sum(op, source) else None
 
 
 def _pays_stored(op: Operation, source: Operation) -> bool:
     """Return whether a sum has many terms, and its operand rows that are copied by vectors."""
-    terms = prod(extent_of(axis) or 1 for axis in (*op.axis, *op.reduce_axis))
     rows = source.outputs[0].shape[-2]
-    return terms >= _MANY_TERMS and isinstance(rows, int) and rows % _VECTOR == 0
+    return _terms(op) >= _MANY_TERMS and isinstance(rows, int) and rows % _VECTOR == 0
+
+
+def _terms(op: Operation) -> int:
+    """Return how many products a stage adds up, of all its results."""
+    return prod(extent_of(axis) or 1 for axis in (*op.axis, *op.reduce_axis))
 
 
 def _lies_along_sum(op: ComputeOp, source: Operation) -> bool:

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from autotune import te
+from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.space.sampler import RowSampler
@@ -81,6 +81,35 @@ def test_operands_of_few_products_or_odd_rows_are_not_stored_first(rows):
     assert {transposed(each) for each in sketches} == {(), ("a",)}
 
 
+def chain(count, size):
+    """Return a chain of products, each by a matrix whose rows are columns."""
+    first, *others = (te.placeholder((size, size), name=f"a{i}") for i in range(count + 1))
+    result = first
+    for other in others:
+        result = topi.nn.matmul(result, other, transpose_b=True)
+    return [first, *others, result]
+
+
+def test_small_products_are_copied_as_they_lie_so_that_several_have_few_sketches():
+    assert len(sketches_of(task_of(chain(3, 64)), PARAMS)) == 1
+    assert any(map(transposed, sketches_of(task_of(product(256, 256, 256)), PARAMS)))
+
+
+def test_records_say_that_tiles_are_of_a_permuted_view_that_is_stored_nowhere():
+    sketches = sketches_of(task_of(product(512, 512, 512)), PARAMS)
+    (state,) = [each for each in sketches if transposed(each) == ("a",)]
+    assert [each.name for each in state.stages] == [
+        "a", "a.permuted", "a.permuted.shared", "b", "b.shared", "c.local", "c"
+    ]  # fmt: skip
+    assert [each.to_row() for each in state.transform_steps[-4:]] == [
+        ["CHR", 0, "permuted 1 0", [3]],
+        ["CHR", 1, "shared", [4]],
+        ["CA", 2, 5, 6],
+        ["CI", 1],
+    ]
+    assert state.attach[2] == (5, 6)
+
+
 def test_operands_of_two_bytes_are_copied_as_they_lie():
     sketches = sketches_of(task_of(product(1024, 1024, 1024, dtype="float16")), PARAMS)
     assert not any(map(transposed, sketches))
@@ -103,7 +132,8 @@ def test_no_tiles_are_transposed_on_a_cpu():
     ids=["whole", "cut", "both", "batch"],
 )
 def test_transposed_operands_compute_what_the_definition_says(tensors, tmp_path, monkeypatch):
-    monkeypatch.setattr(transposed_tiles, "_MANY_TERMS", 0)
+    for least in ("_SOME_TERMS", "_MANY_TERMS"):
+        monkeypatch.setattr(transposed_tiles, least, 0)
     task = task_of(tensors)
     states = states_of(task, 4)
     assert states
