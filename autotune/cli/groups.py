@@ -16,10 +16,11 @@ class FullHelpGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find a subcommand; one that is unknown may be a slip of another."""
+        name = args[0]  # of what begins like an option, click empties the list
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            hint = did_you_mean(args[0], self.list_commands(ctx))
+            hint = did_you_mean(name, self.list_commands(ctx))
             raise click.UsageError(f"{error.message.rstrip('.')}{hint}", ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -190,3 +190,9 @@ def test_a_slip_of_a_command_is_told_which_one_is_meant(words, meant):
     assert f"No such command {words[-1]!r}" in done.output
     assert ("did you mean" in done.output) == (meant is not None)
     assert f"did you mean {meant!r}?" in done.output or meant is None
+
+
+def test_an_option_in_place_of_a_command_is_told():
+    done = run("--", "-x")
+    assert done.exit_code == 2
+    assert "'-x'" in done.output
