@@ -106,7 +106,8 @@ class Graph:
         """Warn of names that are none of an input, but nearly that of one without a value."""
         missing = {v.name: v.type.shape for v in self.inputs if v.name not in params}
         names = {v.name for v in self.inputs}
-        for name in params.keys() - names if missing else ():
+        unknown = [each for each in params if isinstance(each, str) and each not in names]
+        for name in unknown if missing else ():
             given = getattr(params[name], "shape", None)
             alike = [one for one, shape in missing.items() if shape == given]
             if hint := did_you_mean(name, alike):

@@ -94,6 +94,7 @@ def test_a_slip_in_the_name_of_a_parameter_is_told(caplog):
 def test_other_names_of_parameters_are_ignored_in_silence(caplog):
     small().bind({"wieght": np.ones((5,)), "unknown": np.ones((4, 3, 3, 3))})
     small().bind({"weight": np.ones((4, 3, 3, 3), "float32"), "wieght": 3})
+    small().bind({0: np.ones((4, 3, 3, 3)), None: np.ones((4, 3, 3, 3))})
     assert not caplog.text
 
 
