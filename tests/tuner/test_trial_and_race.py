@@ -13,6 +13,7 @@ from autotune.measure import (
 from autotune.measure.final.race import race
 from autotune.tuner import GridSearchTuner
 from autotune.tuner.callback import log_to_file
+from autotune.tuner.loop.finalists import tried_default
 from tests.trials import inputs_of
 
 # Where each run is over restored arguments, it is timed by itself.
@@ -96,3 +97,11 @@ def test_the_default_is_known_by_its_trial_where_there_is_no_race():
     result = GridSearchTuner(task).tune(2, option)
     assert result.speedup >= 1
     assert "not measured" not in str(result)
+
+
+def test_no_template_runs_to_find_a_default_among_no_trials():
+    class Unasked:
+        def default(self):
+            raise AssertionError("asked for a default")
+
+    assert tried_default(Unasked(), []) is None

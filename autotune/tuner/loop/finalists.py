@@ -67,7 +67,7 @@ def measured_default(task: Workload, trials: Sequence[Pair], session: Session) -
 
 def tried_default(task: Workload, trials: Sequence[Pair]) -> Pair | None:
     """Return the first trial of the default configuration; None if none of these is."""
-    config = task.default()
+    config = task.default() if trials else None
     return next((pair for pair in trials if config and pair[0].key == config.key), None)
 
 

@@ -374,10 +374,10 @@ class Run:
 
     def _result(self) -> TuneResult:
         """Return the result of the run so far."""
-        best, board = self.scoreboard.best, self.scoreboard
+        best, board, measured = self.scoreboard.best, self.scoreboard, self._race.default
         default = default_of(best[1]) if best else None
-        if default is None and self._race.default is not None:
-            default = self._race.default[1].seconds
+        if default is None and measured is not None:
+            default = measured[1].seconds
         return TuneResult(
             task=self.workload,
             best_config=best[0].config if best else None,
@@ -386,7 +386,7 @@ class Run:
             default_seconds=default,
             objective=self._objective.name,
             energy=best[1].evidence.energy if best else None,
-            default_joules=self._race.default[1].joules if self._race.default else None,
+            default_joules=measured[1].joules if measured else None,
             trials=self.measured,
             resumed=board.resumed,
             failures=self.failures.kinds,
