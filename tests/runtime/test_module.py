@@ -131,7 +131,8 @@ BAD = [
         (np.ones((3, 4), "f4"), np.ones((3, 4)), 2),
         "'y': .* got float64; make the array as float32",
     ),
-    (([1.0], 1, 2), r"'x': expected an array .* got list; numpy\.asarray makes an array of it"),
+    (([1.0], 1, 2), r"'x': expected .* got list; numpy\.asarray\(\.\.\., 'float32'\) makes"),
+    ((np.ones((3, 4), "f4"), [1.0], 2), "'y': expected .* got list; make an array before"),
 ]
 
 

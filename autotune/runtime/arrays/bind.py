@@ -85,7 +85,7 @@ def bind(
         if isinstance(argument, Scalar):
             arrays.append(_number(where, argument, value))
             continue
-        found = _find(where, value, stream)
+        found = _find(where, argument, value, stream)
         _check(where, argument, found)
         in_place = _is_in_place(where, found, device)
         if not in_place and not may_copy:
@@ -112,7 +112,7 @@ def _number(where: str, argument: Scalar, value: object) -> NDArray:
     return array(np.array(scalar_value(where, argument.dtype, plain), numpy_dtype(argument.dtype)))
 
 
-def _find(where: str, value: object, stream: int) -> NDArray | HostArray:
+def _find(where: str, argument: Argument, value: object, stream: int) -> NDArray | HostArray:
     """Return the value as an array of ours or of numpy, without copying."""
     if isinstance(value, (NDArray, np.ndarray)):
         return value
@@ -125,7 +125,7 @@ def _find(where: str, value: object, stream: int) -> NDArray | HostArray:
             if apart is None:
                 raise KernelError(f"{where}: {error}") from error
             return apart
-    hint = "; numpy.asarray makes an array of it" if isinstance(value, (list, tuple)) else ""
+    hint = f"; {_how_to_make(argument)}" if isinstance(value, (list, tuple)) else ""
     raise KernelError(
         f"{where}: expected an array (autotune, numpy, torch, anything with __dlpack__), got "
         f"{type(value).__name__}{hint}"
@@ -180,6 +180,13 @@ def _check(where: str, argument: Argument, found: NDArray | HostArray) -> None:
         )
     if isinstance(found, np.ndarray) and argument.role != "in":
         refuse_lost_results(where, found.shape, found.strides, found.flags.writeable)
+
+
+def _how_to_make(argument: Argument) -> str:
+    """Return how a caller gets an array in place of a list."""
+    if argument.role != "in":
+        return "make an array before and read it after the call, as a list gets no results"
+    return f"numpy.asarray(..., {argument.dtype!r}) makes an array of it"
 
 
 def _how_to_have(argument: Argument) -> str:
