@@ -161,8 +161,8 @@ _QUICK = (
     *("torch", "importers", "network", "compat", "graph", "templates", "te"),
     *("auto_scheduler", "tuner", "contract", "cli", "workload"),
 )
-# Modules in these of which all or some of what is compiled is as users have it: it is in vectors,
-# or rounds as the reference does. `tests/templates/on_cpu.py` optimizes their rest quickly.
+# Modules of templates of which all or some of what is compiled is as users have it: it is in
+# vectors, or rounds as the reference does. `templates/on_cpu.py` optimizes their rest quickly.
 _AS_USERS = (
     *("test_optimized_on_cpu", "test_cpu_tiles", "test_attention_cpu"),
     *("test_winograd_cpu", "test_quantised"),
@@ -173,7 +173,8 @@ _AS_USERS = (
 def quick_kernels(request):
     """Optimize C in a third of the time, here and in builders, but where all cases run."""
     folder = request.path.relative_to(Path(__file__).parent).parts[0]
-    quick = folder in _QUICK and request.path.stem not in _AS_USERS
+    as_users = folder == "templates" and request.path.stem in _AS_USERS
+    quick = folder in _QUICK and not as_users
     with pytest.MonkeyPatch.context() as patch:
         if quick and not request.config.getoption("--all-cases"):
             patch.setattr("autotune.runtime.compile.compilers._LEVEL", "-Og")
