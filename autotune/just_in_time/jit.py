@@ -336,9 +336,10 @@ def jit(
     check.flag("at_exit", at_exit)
     chosen = None if target is None else Target(target)
 
-    def make(function: Callable[..., Any]) -> Jit:
-        if not callable(function):
-            check.refuse("key", "a function of the arguments of a call", function)
+    def make(function: Callable[..., Any], *others: object) -> Jit:
+        if others or not callable(function):
+            hint = "; jit decorates a function with the arguments of a call, and that is called"
+            check.refuse("key", "a function of the arguments of a call", function, hint)
         return Jit(template, function, tune, budget_s, RecordStore(store), chosen, at_exit)
 
     return make if key is None else make(key)

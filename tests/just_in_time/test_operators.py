@@ -268,3 +268,9 @@ def test_arguments_that_a_kernel_takes_as_they_are_are_not_arranged():
     product(x, weight, out)
     assert product.choice(x, weight, out).operands is None
     assert (out == 8).all()
+
+
+@pytest.mark.parametrize("values", [1, 2])
+def test_arrays_in_place_of_the_function_are_told_what_is_decorated(values):
+    with pytest.raises(TunerError, match=r"key must be a function .*; jit decorates a function"):
+        autotune.jit("nn.relu")(*[np.ones(4, "float32")] * values)
