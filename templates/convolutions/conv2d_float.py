@@ -26,6 +26,8 @@ FAMILIES = (
     ("channels", conv2d_cuda), ("swapped", conv2d_product), ("ahead", conv2d_bf16x3),
     ("in_turn", conv2d_im2col), ("filters", conv2d_small_k),
 )  # fmt: skip
+# Those that read and write planes of volumes in place.
+IN_VOLUMES = (conv2d_cuda, conv2d_bf16x3, conv2d_small_k)
 # How many times the least estimate one may be of which a space has the family. Estimates that
 # compare families have errors of 13% to 22% (root mean squares), and of families that were chosen
 # wrongly the fastest one was up to twice as fast.

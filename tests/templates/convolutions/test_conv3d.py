@@ -8,6 +8,8 @@ import pytest
 from autotune.templates.convolutions import (
     conv2d_bf16x3,
     conv2d_cuda,
+    conv2d_im2col,
+    conv2d_product,
     conv2d_small_k,
     conv2d_transpose_direct,
 )
@@ -166,6 +168,18 @@ def test_volumes_are_right_in_place(name, family):
 def test_untuned_volumes_are_in_place_where_that_is_estimated_to_be_faster(args, entries):
     task = create("conv3d.cuda", args, HOPPER)
     assert [each.entry for each in task.instantiate(task.default()).calls] == entries
+
+
+@pytest.mark.parametrize("family", [conv2d_im2col, conv2d_product], ids=["im2col", "product"])
+def test_what_was_chosen_of_families_that_are_not_in_place_runs_between_copies(family):
+    args = ((2, 32, 16, 20, 20), (70, 32, 3, 3, 3), (1,), (1,))
+    task, shape = create("conv3d.cuda", args, HOPPER), volume(*args)
+    assert shape.faster(HOPPER).in_place
+    choice = family.default_choice(shape.conv2d, HOPPER)
+    knobs = {name: OtherOptionEntity(value) for name, value in choice.items()}
+    made = task.instantiate(ConfigEntity(7, None, knobs))
+    assert made.calls == ViaConv2d(family).kernel(shape, choice).calls
+    assert [made.calls[i].entry for i in (0, -1)] == ["arrange_data", "arrange_out"]
 
 
 @pytest.mark.parametrize(
