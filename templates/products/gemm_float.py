@@ -34,8 +34,6 @@ FACTORS = {gemm_cuda: 1.05}
 LONGER = {
     gemm_cuda: 4000.0, gemm_bf16x3: 3000.0, gemm_bf16x3_fused: 3000.0, gemm_small_k: 3000.0,
 }  # fmt: skip
-# Rows above which `matvec_cuda` is slower on Hopper.
-MORE_ROWS = 8
 # The same of few rows and long sums by a b that is stored as [n, k] with k no multiple of 4, which
 # `gemm_cuda` copies in one or two floats: on an H100 it took 1.1 to 2.4 times the estimate for 5
 # products of 6 to 16 rows, `gemm_bf16x3_fused` 0.9 to 1.2 times.
@@ -86,7 +84,8 @@ def _fastest_of_few_rows(shape: Gemm, target: Target) -> ModuleType:
         return matvec_cuda
     split = _cycles_hot_and_cold(gemm_bf16x3_fused, shape, target)
     loaded = _cycles_hot_and_cold(matvec_cuda, shape, target)
-    return matvec_cuda if shape.m <= MORE_ROWS and loaded < split else gemm_bf16x3_fused
+    few = shape.m <= matvec_cuda.MORE_ROWS
+    return matvec_cuda if few and loaded < split else gemm_bf16x3_fused
 
 
 def _cycles_hot_and_cold(family: ModuleType, shape: Gemm, target: Target) -> float:

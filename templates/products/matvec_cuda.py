@@ -24,8 +24,9 @@ from .matvec_unaligned import UnalignedTiling
 
 # With more rows of a, tiled products are faster.
 MOST_ROWS = 16
-# Rows of products of matrices that run so untuned, and above which others may be faster.
-FEW_ROWS, SOME_ROWS = 12, 4
+# Rows of products of matrices that run so untuned, above which others are faster on Hopper, and
+# above which they may be.
+FEW_ROWS, MORE_ROWS, SOME_ROWS = 12, 8, 4
 # Bytes of weights from which on little of them is in the L2 cache when they are read again.
 FAR = 50 * 10**6
 # Cycles of each load of a round, up to so many rounds: the factor is in `Factors`.
@@ -44,7 +45,7 @@ ODD_ROWS, LEAST_ODD, EVEN_ROWS = 4, 2**20, 2
 LONG_EVEN = 1024
 # What a choice has of a log that is older than a knob.
 ADDED = l2_resident.ADDED
-# Of more than `SOME_ROWS`, groups of threads and vectors ahead of choices that were raced.
+# Of five to eight rows, groups of threads and vectors ahead of choices that were raced.
 MOST_GROUPS, MOST_AHEAD, WARP = 8, 2, 32
 
 
@@ -85,11 +86,11 @@ class Factors:
     ahead: float = 1.0
 
 
-# Up to `SOME_ROWS`, fitted to 406 choices of 24 products of 1 to 12 rows with an error of 14%:
-# those of the least estimate took 1.07 times as long as the fastest.
+# Of all but five to eight rows, fitted to 406 choices of 24 products of 1 to 12 rows with an error
+# of 14%: those of the least estimate took 1.07 times as long as the fastest.
 OF_SOME = Factors(3000, 2800, 121, 389, 578, 0.012, 3750, 2.16, 100, 2.3)
-# With more, fitted to 268 choices of 24 products of 5 to 8 rows with an error of 11%: those of the
-# least estimate took 1.05 times as long as the fastest raced one, by the factors above 1.19 times.
+# Of these, fitted to 268 choices of 24 products with an error of 11%: those of the least estimate
+# took 1.05 times as long as the fastest raced one, by the factors above 1.19 times.
 OF_MORE = Factors(
     3560, 3280, 144, 647, 625, 0.0118, 3850, 1.51, 67.4, 1.81,
     partial_wave=0.559, narrow=0.349, shared=0.282, registers=81, ahead=1.08,
@@ -222,7 +223,7 @@ def _usual(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple
 
 
 def _raced(tiling: MatvecTiling, choice: Mapping[str, int], more: bool) -> list[tuple[bool, str]]:
-    """Return the rules of choices like those raced of more than `SOME_ROWS`.
+    """Return the rules of choices like those raced of five to eight rows.
 
     By the estimate before 6x139467x284 ran by 4 lanes and 32 groups, in 75.3 us on an H200 and in
     90.1 after 100 MB were written, by 32 lanes and 4 groups in 45.9 and 56.0.
@@ -237,7 +238,7 @@ def _raced(tiling: MatvecTiling, choice: Mapping[str, int], more: bool) -> list[
 
 def _has_more_rows(shape: Gemm) -> bool:
     """Return whether choices are of products as `OF_MORE` was fitted to, of float32."""
-    return shape.m > SOME_ROWS and shape.dtype == "float32"
+    return SOME_ROWS < shape.m <= MORE_ROWS and shape.dtype == "float32"
 
 
 def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:

@@ -97,7 +97,7 @@ def test_more_than_four_rows_by_many_columns_are_read_by_whole_warps_untuned(m, 
     assert choice["groups"] <= 8
 
 
-def test_the_estimate_tells_groups_apart_of_more_than_four_rows_alone():
+def test_the_estimate_tells_groups_apart_of_five_to_eight_rows_alone():
     def differ(m):
         shape = Gemm(m, 4096, 1024, transpose_b=True)
         choice = {"vec": 4, "lanes": 64, "rows": 4, "ahead": 1}
@@ -105,8 +105,8 @@ def test_the_estimate_tells_groups_apart_of_more_than_four_rows_alone():
         few, more = (matvec_cuda.estimate(shape, each, HOPPER) for each in both)
         return few - more
 
-    assert differ(4) == 0
-    assert differ(8) > 0
+    assert differ(4) == differ(9) == differ(12) == 0
+    assert min(differ(5), differ(8)) > 0
 
 
 def test_what_is_no_product_of_few_rows_is_an_error_that_says_so():
