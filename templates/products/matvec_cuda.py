@@ -278,19 +278,15 @@ def _for_streaming(shape: Gemm) -> dict[str, int]:
     """Return the choice for weights beyond the L2 cache: many threads read a row of them.
 
     On an H200 these took 1.00 to 1.01 times as long as the best of 36 choices, for six products of
-    1 and 3 rows, from 51865x512 to 128256x4096; those of the least estimate 1.1 to 2.4 times. Of
-    more rows a warp has a row: 5x20000x1024 took 20.1 us so and 22.0 by 64 lanes, 8x4096x11008
-    62.8 and 66.3.
+    1 and 3 rows, from 51865x512 to 128256x4096; those of the least estimate 1.1 to 2.4 times.
     """
-    vec = _sizes(shape)["vec"][-1]
-    single, more = shape.m <= 2, shape.m > SOME_ROWS
-    most = 256 if single else 32 if more else 64
+    vec, single = _sizes(shape)["vec"][-1], shape.m <= 2
+    most = 256 if single else 64
     fit = [n for n in (32, 64, 128, 256) if 2 * n * vec <= shape.k and n <= most]
     lanes = max(fit, default=32)
-    groups = max(1, 128 // lanes)
     return {
-        "vec": vec, "lanes": lanes, "rows": 1 if single else 2, "groups": groups,
-        "ahead": 1 if more else 2 if vec > 1 else 4,
+        "vec": vec, "lanes": lanes, "rows": 1 if single else 2, "groups": max(1, 128 // lanes),
+        "ahead": 2 if vec > 1 else 4,
     }  # fmt: skip
 
 
