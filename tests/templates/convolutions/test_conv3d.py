@@ -163,6 +163,11 @@ def test_volumes_are_right_in_place(name, family):
         (((2, 16, 11, 17, 17), (16, 16, 1, 3, 3), (1,), (0, 1, 1)), ["conv2d_bf16x3"]),
         (((1, 7, 11, 24, 24), (16, 7, 3, 3, 3), (1,), (1,)), ["conv2d_nchw"]),
         (((1, 256, 16, 56, 56), (512, 256, 1, 1, 1), (2,)), COPIED),
+        (((1, 4, 11, 24, 24), (29, 4, 3, 3, 3), (2,), (1,)), ["conv2d_nchw"]),
+        (
+            ((2, 64, 7, 56, 56), (29, 64, 3, 3, 3), (2,), (1,)),
+            ["arrange_data", "gemm_bf16x3_fused", "gemm_bf16x3_reduce", "arrange_out"],
+        ),
     ],
 )
 def test_untuned_volumes_are_in_place_where_that_is_estimated_to_be_faster(args, entries):
