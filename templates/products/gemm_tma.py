@@ -77,6 +77,9 @@ FLOAT_TEXTS = tuple(text for text in TEXTS if text != "elements.h")
 # Those that write rows of floats in strips.
 _EPILOGUE, STRIPS = "gemm_tma_epilogue.h", ("float_strips.h", "gemm_tma_float_strips.h")
 STRIP_TEXTS = tuple(name for text in FLOAT_TEXTS for name in (text, *STRIPS * (text == _EPILOGUE)))
+# Those that write rows of 16-bit floats in vectors, from strips.
+_SWAPPED, VECTORS = "gemm_tma_swap_ab.h", ("gemm_tma_vector_strips.h",)
+VECTOR_TEXTS = tuple(name for text in TEXTS for name in (text, *VECTORS * (text == _SWAPPED)))
 # Those of integers, which have no epilogue.
 _BEHIND = {
     "mma.h": ["mma.h", "mma_int8_across.h"],
@@ -124,9 +127,9 @@ def kernel(
         raise TemplateError(f"gemm of {shape.dtype} by TMA: {reason}, got {shape}")
     defines = {**_defines(tiling, asked), **tiling.maps(asked)}
     calls = _calls(tiling, asked)
-    floats = STRIP_TEXTS if tiling.float_strip_bytes else FLOAT_TEXTS
-    texts = INTEGER_TEXTS if tiling.integers else floats if tiling.floats else TEXTS
-    source = common.cuda_kernel(asked, texts, defines, calls, flags=[f"-arch={ARCH}"])
+    source = common.cuda_kernel(
+        asked, _texts(tiling, asked), defines, calls, flags=[f"-arch={ARCH}"]
+    )
     workspaces = []
     if choice["split"] > 1 and not tiling.form.cluster_reduce:
         sums = "int32" if tiling.integers else "float32"
@@ -135,6 +138,20 @@ def kernel(
         maps = 1 + math.prod(calls[0].launch.grid)
         workspaces.append(workspace("maps", (maps * tensor_map.WORDS,), "int32"))
     return replace(source, workspace=workspaces)
+
+
+def _texts(tiling: TmaTiling, asked: Product) -> tuple[str, ...]:
+    """Return the texts of a kernel.
+
+    Unaligned rows are written in vectors where matrices start at multiples of 16 bytes.
+    """
+    if tiling.integers:
+        return INTEGER_TEXTS
+    if tiling.floats:
+        return STRIP_TEXTS if tiling.float_strip_bytes else FLOAT_TEXTS
+    aligned = asked.batch == 1 or asked.m * asked.n % 8 == 0
+    in_vectors = asked.n % 8 > 0 and tiling.smem_epilogue and tiling.strips and aligned
+    return VECTOR_TEXTS if in_vectors else TEXTS
 
 
 def _defines(tiling: TmaTiling, asked: Product) -> dict[str, int | str]:
