@@ -189,3 +189,34 @@ def test_untuned_products_leave_shared_memory_for_the_blocks_that_copy(shape):
     # Without copies before them the deepest pipeline is chosen.
     alone = gemm_tma.default_choice(whole, HOPPER, strips=shape.n % 8 > 0)
     assert TmaTiling(whole, alone).shared_bytes > most
+
+
+BY_TMA = {
+    "wgmma": gemm_tma.Form(0, 1).knob, "warps_m": 4, "warps_n": 1, "frags_m": 1, "frags_n": 16,
+    "chunk": 64, "stages": 3, "split": 1, "band": 1,
+}  # fmt: skip
+SWAPPED = {**BY_TMA, "wgmma": gemm_tma.Form(0, 1, 1).knob}
+IN_VECTORS = {
+    "a-column-behind-a-tile": (Gemm(70, 129, 71, "float16"), BY_TMA),
+    "three-columns-behind-a-tile": (Gemm(66, 131, 72, "bfloat16"), BY_TMA),
+    "even-rows": (Gemm(37, 202, 70, "float16"), {**BY_TMA, "frags_n": 24}),
+    "rows-of-half-vectors": (Gemm(75, 140, 70, "float16"), {**BY_TMA, "frags_n": 11}),
+    "aligned-matrices": (Gemm(64, 59, 72, "float16", 2), {**BY_TMA, "frags_n": 8}),
+    "swapped": (Gemm(150, 131, 72, "float16"), {**SWAPPED, "frags_n": 19}),
+    "swapped-few-rows": (Gemm(37, 71, 72, "bfloat16"), {**SWAPPED, "frags_n": 13}),
+    "swapped-fragments": (Gemm(99, 203, 72, "float16"), {**SWAPPED, "frags_m": 2, "frags_n": 6}),
+}
+
+
+@pytest.mark.many_cases
+@pytest.mark.parametrize("name", IN_VECTORS)
+def test_unaligned_rows_are_written_in_vectors(name, tmp_path):
+    made = PADDED.kernel(*IN_VECTORS[name])
+    assert "write_vectors" in made.source
+    got, wanted = in_the_emulator(made, tmp_path, arrays_of(made))
+    np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=2e-2)
+
+
+def test_rows_are_not_written_in_vectors_where_matrices_begin_anywhere():
+    assert "write_vectors" not in PADDED.kernel(Gemm(67, 59, 72, "float16", 2), BY_TMA).source
+    assert "write_vectors" not in PADDED.kernel(Gemm(67, 56, 71, "float16"), BY_TMA).source
