@@ -170,6 +170,7 @@ class Padded:
             )
             if gemm_tma.violation(whole, choice, target) is None and (
                 _suits_tma(shape)
+                or (other["split"] == 1 and shape.batch == 1)
                 or gemm_half.estimate(whole, choice, target)
                 < gemm_half.estimate(whole, other, target)
             ):
@@ -282,7 +283,8 @@ def _may_suit_tma(shape: Gemm) -> bool:
     """Return whether it may with fewer results, so that estimates choose.
 
     On an H200 700x777x2301 took 10.6 us in strips and 13.6 by `gemm_wgmma`, 163x2879x1788 10.8 and
-    13.6.
+    13.6. Without split-K that was slower for all of ten, whatever the estimates: 399x1101x813 nt
+    took 7.7 us so and 5.3 by TMA, 884x412x1874 9.0 both; two of split-K took 0.95.
     """
     plain = shape.epilogue == Epilogue() and shape.k > gemm_half.SHORT_SUM
     return plain and min(shape.m, shape.n) >= LEAST_IN_STRIPS

@@ -36,8 +36,8 @@ __device__ __forceinline__ Place place_of(Finished* to) {
 }
 #endif
 
-// A thread's part in writing staged rows, in up to EIGHTS of eight: of each eight COUNT, 4 or 8, from FIRST on.
-template <int WIDTH, int EIGHTS, int FIRST, int COUNT>
+// A thread's part in writing staged rows: `height` of them, a multiple of 8, in EIGHTS of eight.
+template <int WIDTH, int EIGHTS>
 struct StagedRows {
   static constexpr int VECTORS = WIDTH / 8, AT_ONCE = 4;
   const char* from;
@@ -51,7 +51,7 @@ struct StagedRows {
     const char* const own = from + own_eight * 8 * STRIP_PITCH + vector * 16;
     const Place at = place_of(to + static_cast<size_t>(own_eight) * 8 * C_N + vector * 8);
 #pragma unroll
-    for (int first = FIRST; first < FIRST + COUNT; first += AT_ONCE) {
+    for (int first = 0; first < 8; first += AT_ONCE) {
       unsigned words[AT_ONCE][8];
 #pragma unroll
       for (int i = 0; i < AT_ONCE * 2; ++i) {
@@ -76,11 +76,11 @@ struct StagedRows {
   __device__ __forceinline__ void write_edges() const {
 #pragma unroll 1
     for (int pass = 0; pass < 8 + columns % 8; pass += 8) {
-      Finished edges[COUNT / 4][EIGHTS];
-      int own_column[COUNT / 4];
+      Finished edges[2][EIGHTS];
+      int own_column[2];
 #pragma unroll
-      for (int i = 0; i < COUNT / 4; ++i) {
-        const int row = FIRST + lane / 8 + i * 4, before = before_vectors(row), place = pass + lane % 8;
+      for (int i = 0; i < 2; ++i) {
+        const int row = lane / 8 + i * 4, before = before_vectors(row), place = pass + lane % 8;
         const int leading = before < columns ? before : columns, trailing = columns - leading & 7;
         const int column = place < leading ? place : columns - trailing + place - leading;
         own_column[i] = place < leading + trailing ? column : -1;
@@ -90,8 +90,8 @@ struct StagedRows {
           if (own_column[i] >= 0 && row + j * 8 < rows) edges[i][j] = own[j * 8 * (STRIP_PITCH / 2)];
       }
 #pragma unroll
-      for (int i = 0; i < COUNT / 4; ++i) {
-        const int row = FIRST + lane / 8 + i * 4;
+      for (int i = 0; i < 2; ++i) {
+        const int row = lane / 8 + i * 4;
         Finished* const own = to + static_cast<size_t>(row) * C_N + own_column[i];
 #pragma unroll
         for (int j = 0; j < EIGHTS; ++j)
@@ -101,14 +101,14 @@ struct StagedRows {
   }
 };
 
-// Writes some of `height` staged rows, a multiple of 8, from row m0, a multiple of 8, and column n0 on.
-template <int WIDTH, int EIGHTS, int FIRST = 0, int COUNT = 8>
+// Writes staged rows from row m0, a multiple of 8, and column n0 on.
+template <int WIDTH, int EIGHTS>
 __device__ __forceinline__ void write_staged(
     Finished* __restrict__ out, unsigned smem, int m0, int n0, int lane, int height) {
   const int columns = WHOLE_COLUMNS || C_N - n0 > WIDTH ? WIDTH : C_N - n0;
   const int rows = WHOLE_ROWS || C_M - m0 > height ? height : C_M - m0;
   if (columns <= 0) return;
-  const StagedRows<WIDTH, EIGHTS, FIRST, COUNT> staged = {
+  const StagedRows<WIDTH, EIGHTS> staged = {
       static_cast<const char*>(__cvta_shared_to_generic(smem)), out + static_cast<size_t>(m0) * C_N + n0, rows, columns,
       lane};
   staged.write_vectors();
@@ -116,11 +116,7 @@ __device__ __forceinline__ void write_staged(
 }
 
 #if SWAP_AB
-// All rows of a tile are staged, of which a warp then writes 32 at a time, or half of each eight of these where warps have
-// less to do so.
-constexpr int ROWS_EACH = 32, PARTS_32 = (TILE_N + ROWS_EACH - 1) / ROWS_EACH;
-constexpr bool BY_HALVES = (PARTS_32 * 2 + 3) / 4 < (PARTS_32 + 3) / 4 * 2;
-
+// All rows of a tile are staged, of which a warp then writes 32 at a time.
 __device__ __forceinline__ void write_swapped_in_vectors(
     Finished* __restrict__ out, const float (&sum)[FRAGS_M][WORDS], int m0, int n0, int lane, EpilogueBuffers& buffers) {
 #pragma unroll
@@ -130,13 +126,9 @@ __device__ __forceinline__ void write_swapped_in_vectors(
     for (int j = 0; j < TILE_N / 8; ++j) stage_swapped(buffers.at, sum[i] + j * 4, j * 8, lane);
     buffers.sync();
 #pragma unroll 1
-    for (int part = threadIdx.x / 32 % 4; part < PARTS_32 * (1 + BY_HALVES); part += 4) {
-      const int row = part / (1 + BY_HALVES) * ROWS_EACH, height = TILE_N - row < ROWS_EACH ? TILE_N - row : ROWS_EACH;
-      const unsigned staged = buffers.at + row * STRIP_PITCH;
-      if (!BY_HALVES) write_staged<64, 4>(out, staged, n0 + row, m0 + i * 64, lane, height);
-      else if (part % 2 == 0) write_staged<64, 4, 0, 4>(out, staged, n0 + row, m0 + i * 64, lane, height);
-      else write_staged<64, 4, 4, 4>(out, staged, n0 + row, m0 + i * 64, lane, height);
-    }
+    for (int row = threadIdx.x / 32 % 4 * 32; row < TILE_N; row += 128)
+      write_staged<64, 4>(out, buffers.at + row * STRIP_PITCH, n0 + row, m0 + i * 64, lane,
+                          TILE_N - row < 32 ? TILE_N - row : 32);
   }
 }
 #else

@@ -136,6 +136,22 @@ def test_blocks_share_long_sums_of_few_results_on_copies_untuned(shape, ranges):
     assert gemm_tma.violation(gemm_padded.padded(shape), choice, HOPPER) is None
 
 
+@pytest.mark.parametrize(
+    ("shape", "family"),
+    [
+        (Gemm(399, 1101, 813, "float16", 1, False, True), "gemm_tma"),
+        (Gemm(638, 482, 1083, "float16"), "gemm_tma"),
+        (Gemm(718, 130, 554, "bfloat16", 1, False, True), "gemm_tma"),
+        (Gemm(694, 377, 1739, "float16", 1, False, True), "gemm_wgmma"),
+        (Gemm(399, 1101, 813, "float16", 2, False, True), "gemm_wgmma"),
+    ],
+    ids=["many-columns", "nn", "few-columns", "ranges-of-k", "batch"],
+)
+def test_small_products_on_copies_run_by_tma_where_blocks_do_not_share_sums(shape, family):
+    made = PADDED.kernel(shape, PADDED.choice_on_copies(shape, HOPPER))
+    assert [call.entry for call in made.calls] == ["pad", family]
+
+
 @pytest.mark.parametrize("k", [75, 78])
 def test_a_b_whose_rows_were_padded_before_is_not_copied(k, tmp_path):
     shape = Gemm(66, 71, k, "float16", 1, False, True, b_row=80)
