@@ -1,7 +1,8 @@
-// Takes the place of `write_strips`, and of `write_swapped`, where rows of C are not aligned to 16 bytes but matrices are:
-// then the compiler knows the misalignment of each of eight rows, which rows 8 apart share. Lanes write vectors of 16
-// bytes from a row's first aligned column on, of all rows that are aligned alike at once, and the elements before and
-// behind these one by one. Strips are staged unshifted: a vector is taken from the two aligned ones that it straddles.
+// Takes the place of `write_strips`, and of `write_swapped`, where rows of C are not aligned to 16 bytes but matrices
+// are: then the compiler knows the misalignment of each of eight rows, which rows 8 apart share. Lanes write vectors of
+// 16 bytes from a row's first aligned column on, of all rows that are aligned alike at once, and the elements before
+// and behind these one by one. Strips are staged unshifted: a vector is taken from the two aligned ones that it
+// straddles.
 #if SWAP_AB
 #define write_swapped write_swapped_in_vectors
 #else
@@ -11,7 +12,7 @@
 // Returns how many elements a row has before the first multiple of 16 bytes.
 __device__ __forceinline__ constexpr int before_vectors(int row) { return -row * (C_N % 8) & 7; }
 
-// A place in global memory, where words are stored four at a time: the compiler would split plain stores behind a branch.
+// A place in global memory, where words are stored four at a time: the compiler would split plain stores in a branch.
 #ifdef AUTOTUNE_EMULATE
 struct Place {
   Finished* to;
@@ -36,7 +37,7 @@ __device__ __forceinline__ Place place_of(Finished* to) {
 }
 #endif
 
-// A thread's part in writing staged rows: `height` of them, a multiple of 8, in EIGHTS of eight.
+// A thread's part in writing up to EIGHTS times eight staged rows, of which `rows` and `columns` are in bounds.
 template <int WIDTH, int EIGHTS>
 struct StagedRows {
   static constexpr int VECTORS = WIDTH / 8, AT_ONCE = 4;
@@ -101,7 +102,7 @@ struct StagedRows {
   }
 };
 
-// Writes staged rows from row m0, a multiple of 8, and column n0 on.
+// Writes up to `height` staged rows, those of C from row m0, a multiple of 8, and column n0 on.
 template <int WIDTH, int EIGHTS>
 __device__ __forceinline__ void write_staged(
     Finished* __restrict__ out, unsigned smem, int m0, int n0, int lane, int height) {
