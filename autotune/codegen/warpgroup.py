@@ -175,6 +175,40 @@ static __device__ __forceinline__ void {name}(
 """
 
 
+# The same of floats, of which a register has one.
+_PASSED_FLOATS_TEXT = """\
+static __device__ __forceinline__ void {name}(
+    float& first, float left0, float left1, float left2, float left3, const float& right,
+    int right_begin, int right_panel) {{
+  float* const sum = &first;
+#ifdef AUTOTUNE_EMULATE
+  const float left[2][2] = {{{{left0, left2}}, {{left1, left3}}}};
+  const int lane = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x & 31;
+  for (int k = 0; k < {depth}; ++k) {{
+    for (int half = 0; half < 2; ++half) {{
+      const float mine = wgmma_value(left[half][k / 4]);
+      const float item = __shfl_sync(0xffffffffu, mine, lane / 4 * 4 + k % 4);
+      for (int i = 0; i < {sums}; ++i) {{
+        if (i / 2 % 2 != half) continue;
+        const int column = i / 4 * 8 + threadIdx.x * 2 + i % 2;
+        sum[i] += item * wgmma_item<0>(&right, right_begin, right_panel, column, k);
+      }}
+    }}
+  }}
+#else
+  asm volatile(
+      "wgmma.mma_async.sync.aligned.m64n{columns}k{depth}.f32.{ptx}.{ptx} {{"
+{names}
+      "}}, {{%{sums}, %{sums1}, %{sums2}, %{sums3}}}, %{b}, 1, 1, 1;"
+      : {outputs}
+      : "r"(__float_as_uint(left0)), "r"(__float_as_uint(left1)), "r"(__float_as_uint(left2)),
+        "r"(__float_as_uint(left3)),
+        "l"(wgmma_operand(&right, right_begin * sizeof right, right_panel)));
+#endif
+}}
+"""
+
+
 def _product(name: str, ptx: str, columns: int) -> str:
     words, sums = _words(name, ptx, columns), columns // 2
     turns = _KINDS[ptx][1].format(turn_a=sums + 2, turn_b=sums + 3)
@@ -183,6 +217,9 @@ def _product(name: str, ptx: str, columns: int) -> str:
 
 def _passed_product(name: str, ptx: str, columns: int) -> str:
     words, sums = _words(name, ptx, columns), columns // 2
+    if ptx == "tf32":
+        places = {f"sums{i}": sums + i for i in (1, 2, 3)}
+        return _PASSED_FLOATS_TEXT.format(**words, **places, b=sums + 4)
     made = {"f16": "__ushort_as_half", "bf16": "__ushort_as_bfloat16"}[ptx]
     places = {f"sums{i}": sums + i for i in (1, 2, 3)}
     return _PASSED_TEXT.format(**words, **places, made=made, b=sums + 4, turn_b=sums + 5)
@@ -214,9 +251,9 @@ def _products() -> dict[str, str]:
 def _passed_products() -> dict[str, str]:
     return {
         name: _passed_product(name, ptx, columns)
-        for ptx in ("f16", "bf16")
+        for ptx in _KINDS
         for columns in _COLUMNS
-        for name in (f"wgmma_m64n{columns}k16_{ptx}_passed",)
+        for name in (f"wgmma_m64n{columns}k{32 // _BYTES[ptx]}_{ptx}_passed",)
     }
 
 
@@ -285,7 +322,10 @@ def warpgroup_functions() -> dict[str, dict[str, str]]:
     turns, places = "<{7}, {8}>", "({0}, {1}, {2}, {3}, {4}, {5}, {6})"
     table = {name: f"#{name}{turns}{places}" for name in _products()}
     passed = ", ".join(f"{{{i}}}" for i in range(8))
-    table |= {name: f"#{name}<{{8}}>({passed})" for name in _passed_products()}
+    table |= {
+        name: f"#{name}({passed})" if "tf32" in name else f"#{name}<{{8}}>({passed})"
+        for name in _passed_products()
+    }
     table |= {name: f"#{name}({{0}}, {{1}})" for name in (*_PAIRS, *_EXCHANGES)}
     table |= {
         FENCE: f"#{FENCE}()",

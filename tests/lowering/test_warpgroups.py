@@ -45,6 +45,18 @@ CASES = {
         Tiles(rows=64, columns=32, depth=64, stages=2),
         {"dtype": "tf32", "transposed": (True, True), "out": "float32"},
     ),
+    "TF32, the first from registers": (
+        Tiles(depth=32, stages=4),
+        {"dtype": "tf32", "transposed": (True, False), "out": "float32", "passed": True},
+    ),
+    "TF32, both across it, the first from registers": (
+        Tiles(tall=2, depth=32, stages=2),
+        {"dtype": "tf32", "transposed": (True, True), "out": "float32", "passed": True},
+    ),
+    "TF32, one instruction of a first from registers": (
+        Tiles(rows=64, depth=8),
+        {"dtype": "tf32", "transposed": (True, False), "out": "float32", "passed": True},
+    ),
     "panels with half of their rows filled": (
         Tiles(rows=64, depth=32, stages=3),
         {"transposed": (False, False)},
@@ -156,6 +168,16 @@ def test_products_are_not_serialized_and_sums_stay_in_registers(stages, dtype, t
     depth = 32 if dtype == "tf32" else 64
     tiles = Tiles(rows=128, columns=256 if stages < 4 else 128, depth=depth, stages=stages)
     kernel = kernel_of(tiles, size=(4096, 4096, 4096), dtype=dtype)
+    assert not any(spilled(kernel, tmp_path))
+
+
+@needs_nvcc
+@pytest.mark.parametrize(("tall", "columns", "stages"), [(1, 256, 4), (2, 128, 3), (2, 128, 4)])
+def test_products_of_passed_floats_are_not_serialized(tall, columns, stages, tmp_path):
+    tiles = Tiles(rows=128 * tall, columns=columns, depth=32, tall=tall, stages=stages)
+    options = {"dtype": "tf32", "transposed": (True, False), "out": "float32", "passed": True}
+    kernel = kernel_of(tiles, size=(4096, 4096, 4096), **options)
+    assert kernel.source.count("_passed(C[") == 4 * tall
     assert not any(spilled(kernel, tmp_path))
 
 

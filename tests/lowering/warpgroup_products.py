@@ -20,11 +20,13 @@ class Tiles:
     blocks: int = 0
 
 
-def definition(m, n, k, dtype="float16", transposed=(False, True), out="float16"):
+def definition(m, n, k, dtype="float16", transposed=(False, True), out="float16", passed=False):
     """A product; ``transposed`` says which operands are stored with their steps outermost.
 
-    With ``"tf32"`` they are floats that are cut.
+    With ``"tf32"`` they are floats that are cut, of which threads may read the first, ``passed``
+    in registers.
     """
+    del passed
     stored = "float32" if dtype == "tf32" else dtype
     a = te.placeholder((k, m) if transposed[0] else (m, k), stored, name="A")
     b = te.placeholder((k, n) if transposed[1] else (n, k), stored, name="B")
@@ -63,7 +65,10 @@ def multiply(s, stages, reader, place, tiles, mark="wgmma", **options):
     for source, across in zip((a, b), transposed, strict=True):
         shared = s[s.cache_read(source, "shared", [c])]
         shared.compute_at(s[c], outer)
-        _fetch(shared, warps, 8 // words, across and words == 2)
+        passed = source is a and options.get("passed", False)
+        if passed:
+            shared.storage_align(shared.op.axis[0], 32, 8)
+        _fetch(shared, warps, 8 // words, across and words == 2 and not passed)
         if tiles.stages:
             shared.async_copy(tiles.stages)
 

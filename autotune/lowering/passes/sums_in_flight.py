@@ -56,8 +56,11 @@ class _TakeWaits(StmtRewriter):
         self.waits: list[Stmt] = []
 
     def visit_Evaluate(self, node: Evaluate) -> Stmt:
-        """Remove a wait."""
+        """Remove a wait, unless it is for registers that instructions of the group before read."""
         if not isinstance(node.value, Call) or node.value.name not in (WAIT, SUMS):
+            return node
+        pending = node.value.args[0]
+        if node.value.name == WAIT and isinstance(pending, IntImm) and pending.value:
             return node
         self.waits.append(node)
         return seq()

@@ -15,7 +15,8 @@ warps along threadIdx.z, thread (x, y, z) has, of each 64 rows times the number 
 16 z + y and 16 z + y + 8, and of these columns 8 j + 2 x and 8 j + 2 x + 1. An instruction numbers
 its sums by, the slowest first, the 64 rows, j, the row, the column; a nest may do it otherwise.
 `autotune.lowering.passes.panels` has the layout of the operands in shared memory. The left one may
-be memory of a warp instead: then each thread passes what it has of it, as to ``mma.sync``.
+be memory of a warp instead, or floats whose rows, across the reduction, have gaps between them:
+then each thread passes its part of it (`autotune.lowering.passes.passed_operands`).
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ from autotune.lowering.extents import constant_iterations, known
 from autotune.lowering.passes.draft import Draft
 from autotune.lowering.passes.layouts import lay_out
 from autotune.lowering.passes.panels import Tile
+from autotune.lowering.passes.passed_operands import TYPES, Left, Operand, Passed
 from autotune.lowering.passes.sum_order import SumOrder
 from autotune.lowering.passes.sums_in_flight import COMMIT, FENCE, SUMS, effect, waited
 from autotune.lowering.passes.tensor_cores import (
-    APART,
     COLUMNS,
     FACTORS,
     ROWS,
@@ -56,13 +57,10 @@ from autotune.lowering.passes.tensor_cores import (
 )
 
 WGMMA = "wgmma"
-TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32"}
 # Warps of a warpgroup, and the rows that it multiplies with one instruction.
 WARPS, TILE_ROWS = 4, 64
 # Columns of one instruction: a multiple of these, up to those.
 UNIT, MOST_COLUMNS = 8, 256
-# Makes a register of two factors, of which a thread passes so many.
-PAIR, PASSED = "wgmma_pair", 4
 
 
 def instruction(dtype: str, columns: int, passed: bool = False) -> str:
@@ -93,24 +91,12 @@ class _Sum:
 
 
 @dataclass(frozen=True)
-class _Operand:
-    """An operand as the nest reads it: coefficients of variables, and offsets by sum."""
+class _Part:
+    """So many instructions from the first of a chunk on, and their left operands by tile."""
 
-    buffer: Buffer
-    of: Mapping[Var, int]
-    offsets: Sequence[int]
-
-
-@dataclass(frozen=True)
-class _Left:
-    """The left operand of an instruction: its arguments, and the tile that they name.
-
-    Unless threads pass it: registers, which ``packed`` fills.
-    """
-
-    arguments: Sequence[Expr]
-    tile: Tile | None = None
-    packed: Sequence[Store] = ()
+    first: int
+    count: int
+    lefts: Sequence[Left]
 
 
 @dataclass(frozen=True)
@@ -157,12 +143,7 @@ class _Multiplier(StmtRewriter):
         ]
         at_row = {lanes.y: of_row, lanes.z: 2 * ROWS * of_row}
         b = self._tile(right, {lanes.x: 2 * of_column}, of_column, (node, step), columns * UNIT)
-        lefts: list[_Left] | None
-        if left.buffer in self.draft.of_warps:
-            lefts = self._passed(left, at_row, (node, step), rows, lanes)
-        else:
-            a = self._tile(left, at_row, of_row, (node, step), rows * height)
-            lefts = None if a is None else self._whole(left.buffer, a, node, rows, lanes)
+        lefts = self._lefts(left, at_row, (node, step), rows, lanes)
         found = list(zip(left.offsets, right.offsets, strict=True))
         order = SumOrder.of(totals, found, expected, (rows, columns, 2, 2))
         if lefts is None or b is None or order is None or columns * UNIT > MOST_COLUMNS:
@@ -176,9 +157,36 @@ class _Multiplier(StmtRewriter):
             self.orders[totals] = order
         return self._multiplied(node, totals, lefts, b, columns * UNIT)
 
+    def _lefts(
+        self,
+        left: Operand,
+        at: Mapping[Var, int],
+        loops: tuple[For, For],
+        count: int,
+        lanes: _Lanes,
+    ) -> list[_Part] | None:
+        """Return the left operand of ``count`` tiles of a warpgroup, by groups of instructions."""
+        (chunk, step), height = loops, TILE_ROWS * (lanes.warps // WARPS)
+        chunks = constant_iterations(chunk, WGMMA)
+        of_warp = left.buffer in self.draft.of_warps
+        # Rows of floats across the reduction have a gap if threads are to read them.
+        gaps = left.of.get(step.var, 0) > count * height and left.buffer.dtype == "float32"
+        if not (of_warp or (gaps and left.buffer.scope == "shared")):
+            a = self._tile(left, at, left.of.get(lanes.y, 0), loops, count * height)
+            whole = None if a is None else self._whole(left.buffer, a, chunk, count, lanes)
+            return None if whole is None else [_Part(0, chunks, whole)]
+        if of_warp and left.buffer.dtype == "float32":
+            return None
+        passed = Passed.of(self.simplifier, left, at, loops, count, lanes.x)
+        if passed is None:
+            return None
+        # Half of the instructions are at work while registers of the others are loaded.
+        size = chunks if of_warp or chunks % 2 else chunks // 2
+        return [_Part(i, size, passed.lefts(i)) for i in range(0, chunks, size)]
+
     def _tile(
         self,
-        operand: _Operand,
+        operand: Operand,
         at: Mapping[Var, int],
         one: int,
         loops: tuple[For, For],
@@ -212,7 +220,7 @@ class _Multiplier(StmtRewriter):
 
     def _whole(
         self, buffer: Buffer, tile: Tile, chunk: For, count: int, lanes: _Lanes
-    ) -> list[_Left]:
+    ) -> list[Left]:
         """Return the left operand in shared memory of ``count`` tiles of a warpgroup."""
         simplifier, made = self.simplifier, []
         self.tiles[buffer] = tile
@@ -222,80 +230,48 @@ class _Multiplier(StmtRewriter):
             first = constant(number * TILE_ROWS * (lanes.warps // WARPS))
             row = simplifier.combine([(group, TILE_ROWS), (first, 1)])
             begin = simplifier.expr(tile.begin(simplifier, row, step))
-            made.append(_Left((_whole(tile), begin), tile))
-        return made
-
-    def _passed(
-        self,
-        left: _Operand,
-        at: Mapping[Var, int],
-        loops: tuple[For, For],
-        count: int,
-        lanes: _Lanes,
-    ) -> list[_Left] | None:
-        """Return what threads pass of ``count`` tiles: pairs of steps, of two rows each."""
-        simplifier, (chunk, step), dtype = self.simplifier, loops, left.buffer.dtype
-        depth, one = depth_of(dtype), left.of.get(step.var, 0)
-        around = {chunk.var: depth * one} if chunk.iterations != 1 else {}
-        if left.of != {**at, step.var: one, **around} or dtype == "float32":
-            return None
-        own = [(simplifier.var(var), k) for var, k in left.of.items() if var is not step.var]
-        own.append((simplifier.var(lanes.x), 2 * one))
-        rows, made = sorted(set(left.offsets)), []
-        words = count * PASSED
-        pairs = Buffer(
-            f"{left.buffer.name}_pairs",
-            (constant_iterations(chunk, WGMMA) * words,),
-            "uint32",
-            "local",
-        )
-        for number in range(count):
-            stores: list[Store] = []
-            for first in range(0, depth, APART):
-                for row in rows[2 * number : 2 * number + 2]:
-                    places = [
-                        simplifier.combine([*own, (constant(row + one * (first + each)), 1)])
-                        for each in (0, 1)
-                    ]
-                    loads = [Load(left.buffer, (simplifier.expr(place),)) for place in places]
-                    place = [
-                        (simplifier.var(chunk.var), words),
-                        (constant(number * PASSED + len(stores)), 1),
-                    ]
-                    index = simplifier.expr(simplifier.combine(place))
-                    pair = Call(f"{PAIR}_{TYPES[dtype]}", tuple(loads), "uint32")
-                    stores.append(Store(pairs, (index,), pair))
-            made.append(_Left([Load(pairs, each.indices) for each in stores], packed=stores))
+            made.append(Left((_whole(tile), begin), tile))
         return made
 
     def _multiplied(
-        self, node: For, totals: Buffer, lefts: Sequence[_Left], b: Tile, columns: int
+        self, node: For, totals: Buffer, parts: Sequence[_Part], b: Tile, columns: int
     ) -> Stmt:
         """Return the instructions of a nest, with the statements required around them."""
-        simplifier, dtype = self.simplifier, b.buffer.dtype
-        step = simplifier.combine([(simplifier.var(node.var), depth_of(dtype))])
+        count = len(parts[0].lefts) * columns // 2
+        kept = {store.buffer for part in parts for left in part.lefts for store in left.packed}
+        begun = [self._begun(node, totals, part, b, columns, len(parts) > 1) for part in parts]
+        sums = Evaluate(Call(SUMS, (Load(totals, (IntImm(0),)), IntImm(count))))
+        multiplied = seq(*begun, waited(0), sums)
+        for buffer in kept:
+            multiplied = Allocate(buffer, multiplied)
+        return multiplied
+
+    def _begun(
+        self, node: For, totals: Buffer, part: _Part, b: Tile, columns: int, is_one: bool
+    ) -> Stmt:
+        """Return a group of instructions; ``is_one`` of several, which wait for one another."""
+        simplifier, depth = self.simplifier, depth_of(b.buffer.dtype)
+        step = simplifier.combine(
+            [(simplifier.var(node.var), depth), (constant(part.first * depth), 1)]
+        )
         right = (_whole(b), simplifier.expr(b.begin(simplifier, constant(0), step)))
         calls = []
-        for number, left in enumerate(lefts):
+        for number, left in enumerate(part.lefts):
             tiles = [b] if left.tile is None else [left.tile, b]
             layout = [IntImm(each.item * each.panel) for each in tiles]
             layout += [IntImm(int(each.across)) for each in tiles]
             sums = Load(totals, (IntImm(number * columns // 2),))
-            name = instruction(dtype, columns, passed=left.tile is None)
+            name = instruction(b.buffer.dtype, columns, passed=left.tile is None)
             calls.append(Evaluate(Call(name, (sums, *left.arguments, *right, *layout))))
-        count = len(lefts) * columns // 2
-        multiplied = seq(
+        packed = [store for left in part.lefts for store in left.packed]
+        extent = IntImm(part.count)
+        return seq(
+            waited(1) if is_one else seq(),
+            For(node.var, extent, ForKind.UNROLLED, seq(*packed)) if packed else seq(),
             effect(FENCE),
-            For(node.var, node.extent, ForKind.UNROLLED, seq(*calls)),
+            For(node.var, extent, ForKind.UNROLLED, seq(*calls)),
             effect(COMMIT),
-            waited(0),
-            Evaluate(Call(SUMS, (Load(totals, (IntImm(0),)), IntImm(count)))),
         )
-        packed = [store for left in lefts for store in left.packed]
-        if not packed:
-            return multiplied
-        before = For(node.var, node.extent, ForKind.UNROLLED, seq(*packed))
-        return Allocate(packed[0].buffer, seq(before, multiplied))
 
     # What a nest has to be.
 
@@ -313,7 +289,7 @@ class _Multiplier(StmtRewriter):
                     raise self._refusal(f"expected a sum of products of {FACTORS}, got {stmt}")
                 yield _Sum(*factors, loops)
 
-    def _numbered(self, sums: Sequence[_Sum], lanes: _Lanes) -> tuple[Buffer, _Operand, _Operand]:
+    def _numbered(self, sums: Sequence[_Sum], lanes: _Lanes) -> tuple[Buffer, Operand, Operand]:
         """Return the buffer of sums and the operands, whose offsets are ordered by sum."""
         found: dict[int, tuple[int, int]] = {}
         seen, count = set(), 0
@@ -336,8 +312,8 @@ class _Multiplier(StmtRewriter):
             raise self._refusal("expected the sums of one product of two tiles")
         ((totals, a, b, _, of_a, of_b),) = seen
         pairs = [found[i] for i in range(len(found))]
-        left_operand = _Operand(a, dict(of_a), [each for each, _ in pairs])
-        return totals, left_operand, _Operand(b, dict(of_b), [each for _, each in pairs])
+        left_operand = Operand(a, dict(of_a), [each for each, _ in pairs])
+        return totals, left_operand, Operand(b, dict(of_b), [each for _, each in pairs])
 
     def _linear(self, index: Expr) -> tuple[int, dict[Var, int]]:
         """Return an index as a constant and coefficients of variables."""

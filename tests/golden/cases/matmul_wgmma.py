@@ -27,3 +27,11 @@ def matmul_wgmma_tf32():
     """The second operand lies across the reduction, and is transposed where it is copied."""
     tiles = Tiles(rows=64, columns=64, depth=32, stages=2)
     return product(128, 128, 128, tiles, dtype="tf32", out="float32")
+
+
+@case("cuda")
+def matmul_wgmma_passed():
+    """The first operand lies across the reduction; threads pass what they read of it."""
+    tiles = Tiles(rows=64, columns=64, depth=32, stages=4)
+    options = {"dtype": "tf32", "transposed": (True, False), "out": "float32", "passed": True}
+    return product(128, 128, 128, tiles, **options)
