@@ -18,7 +18,7 @@ from autotune.auto_scheduler.search.models.common_model import CommonModel
 from autotune.auto_scheduler.search.space import annotate_gpu
 from autotune.auto_scheduler.search.space.program import Rows
 from autotune.auto_scheduler.search.space.sampler import RowSampler
-from autotune.auto_scheduler.sketch import tensor_cores, warpgroups
+from autotune.auto_scheduler.sketch import products, tensor_cores, warpgroups
 from autotune.auto_scheduler.sketch.products import Product
 from autotune.lowering.passes import tensor_cores as mma
 
@@ -75,6 +75,11 @@ def _without_zeros() -> None:
     setattr(Product, "fits", whole)  # noqa: B010
 
 
+def _without_passed() -> None:
+    """Transpose floats that lie across a reduction on their way to shared memory, or before."""
+    setattr(products, "_lies_across", lambda *_: False)  # noqa: B010
+
+
 # Structures, and ideas of how a search for a GPU looks for them.
 ABLATIONS: dict[str, Callable[[], None]] = {
     "pipelines": _without_pipelines,
@@ -85,6 +90,7 @@ ABLATIONS: dict[str, Callable[[], None]] = {
     "split": partial(_without_rule, "SplitAcrossBlocks"),
     "runs": _without_runs,
     "zeros": _without_zeros,
+    "passed": _without_passed,
     "phases": partial(_without_rule, "SumInPhases"),
     "transposed": partial(_without_rule, "TransposeTiles"),
     "sums": partial(_without_rule, "SplitPlainSums"),

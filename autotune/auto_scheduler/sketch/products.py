@@ -57,6 +57,7 @@ class Product:
         operands: with rows, and with columns.
         transposed: of each, whether the reduction is not the index of neighbours in memory.
         dtype: of both, of which float32 is cut to TF32.
+        passed: whether threads read the first operand and pass it to instructions in registers.
     """
 
     batch: tuple[IterVar, ...]
@@ -66,6 +67,7 @@ class Product:
     operands: tuple[Operation, Operation]
     transposed: tuple[bool, bool]
     dtype: str
+    passed: bool = False
 
     @property
     def item(self) -> int:
@@ -152,9 +154,16 @@ def _found_product(op: Operation, instructions: str) -> Product | None:
     if together[0] and (not together[1] or (rows[-1] is last and wide)):
         pair, rows, columns = pair[::-1], columns, rows
     transposed = _is_transposed(pair[0], rows, op), _is_transposed(pair[1], columns, op)
+    # Of floats instructions read steps only, but threads pass rows that lie across these.
+    sides = zip(pair, (rows, columns), strict=True)
+    across = [_lies_across(load, own_axes, instructions) for load, own_axes in sides]
+    if across[1] and not across[0] and _stay_together(rows, op.axis, own):
+        pair, rows, columns = pair[::-1], columns, rows
+        transposed, across = transposed[::-1], across[::-1]
     steps = _in_memory(op.reduce_axis, pair[transposed[0] and not transposed[1]])
     operands = (pair[0].tensor.op, pair[1].tensor.op)
-    return Product(batch, rows, columns, steps, operands, transposed, pair[0].tensor.dtype)
+    dtype = pair[0].tensor.dtype
+    return Product(batch, rows, columns, steps, operands, transposed, dtype, across[0])
 
 
 def multiplied(op: ComputeOp) -> tuple[ProducerLoad, ProducerLoad] | None:
@@ -204,6 +213,19 @@ def _is_transposed(load: ProducerLoad, own: Sequence[IterVar], op: ComputeOp) ->
     used = next(each for each in reversed(indices) if each & sides)
     by_steps = any(axis.var in used for axis in op.reduce_axis)
     return not by_steps or any(axis.var in used for axis in own)
+
+
+def _lies_across(load: ProducerLoad, own: Sequence[IterVar], instructions: str) -> bool:
+    """Return whether ``wgmma`` needs floats from threads, and they can be copied by vectors.
+
+    Neighbours are rows, of one axis, which a view leaves as it is.
+    """
+    if instructions != WGMMA or bits_of(load.tensor.dtype) != 32 or len(own) != 1:
+        return False
+    vector, length = _COPIED_BYTES * 8 // 32, load.tensor.shape[-1]
+    if load.indices[-1] is not own[0].var or not isinstance(length, int):
+        return False
+    return length % vector == 0 and (extent_of(own[0]) or 1) % vector == 0
 
 
 def _in_memory(axes: Sequence[IterVar], load: ProducerLoad) -> tuple[IterVar, ...]:

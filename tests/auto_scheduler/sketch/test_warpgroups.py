@@ -59,7 +59,10 @@ CASES = {
     "tf32": product(128, 64, 64, dtype="tf32"),
     "tf32 transposed": product(64, 64, 128, dtype="tf32", transposed=True),
     "tf32 across, batch": product(64, 64, 64, dtype="tf32", across=True, batch=2),
+    "tf32 across, transposed": product(68, 72, 64, dtype="tf32", across=True, transposed=True),
+    "tf32 that vectors do not divide": product(64, 66, 64, dtype="tf32"),
 }
+PASSED = {"tf32", "tf32 across, batch", "tf32 across, transposed"}
 
 
 def wanted_of(name, inputs):
@@ -80,6 +83,7 @@ def test_products_of_warpgroups_compute_what_numpy_does(tmp_path):
             state = task.realise(model.program.candidate(row)).what
             kernel = kernel_of(state, task.target, f"{name}{i}")
             assert "wgmma_m64n" in kernel.source
+            assert ("_tf32_passed(" in kernel.source) == (name in PASSED)
             dtype = TYPES[name.split()[0] if name.split()[0] in TYPES else "float16"]
             inputs = [each for each in kernel.args if each.role == "in"]
             values = [rng.uniform(-1, 1, each.shape).astype(dtype) for each in inputs]

@@ -17,6 +17,7 @@ from autotune.auto_scheduler.search.analytical.products import (
     ProductCostModel,
     ProductShape,
 )
+from autotune.auto_scheduler.search.space.annotate_gpu import row_gap
 from autotune.auto_scheduler.search.space.program import Program, Rows
 from autotune.auto_scheduler.search.space.sampler import ProductLimit
 from autotune.auto_scheduler.search.space.steps import tiling_splits
@@ -118,7 +119,9 @@ class WarpgroupShape(ProductShape):
     @cached_property
     def shared_bytes(self) -> Column:
         """Bytes of shared memory of a block."""
-        elements = (self.tile_rows + self.tile_columns) * self.depth * self.several
+        _, gap = row_gap(self.product, True)
+        rows = self.tile_rows + (gap if self.product.passed else 0)
+        elements = (rows + self.tile_columns) * self.depth * self.several
         return np.asarray(elements * self.product.item)
 
     @cached_property
@@ -194,11 +197,13 @@ class WarpgroupShape(ProductShape):
         """Cycles that copies of single elements add to a chunk, 32 at a time."""
         cycles = np.zeros(len(self.runs))
         sides = (self.tile_rows, self.tile_columns)
-        operands = zip(sides, self.product.transposed, self.singly, strict=True)
+        product = self.product
+        turned = (product.transposed[0] and not product.passed, product.transposed[1])
+        operands = zip(sides, turned, self.singly, strict=True)
         for side, transposed, singly in operands:
             if singly:
                 cycles = cycles + side * self.depth / 32 * _SINGLE_COPY
-            elif transposed and self.product.item != _TRANSPOSABLE_BYTES:
+            elif transposed and product.item != _TRANSPOSABLE_BYTES:
                 cycles = cycles + side * self.depth / 32 * _TRANSPOSED_COPY
         return cycles
 

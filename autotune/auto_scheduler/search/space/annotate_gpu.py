@@ -245,6 +245,8 @@ def row_gap(product: Product, transposed: bool) -> tuple[int, int]:
 
     Threads of a warp that read together are rows apart, or steps apart.
     """
+    if product.passed and transposed:
+        return 32, 8
     if product.item == _WORD and transposed:
         return product.vector * 2, product.vector
     return 16, 8
@@ -253,16 +255,18 @@ def row_gap(product: Product, transposed: bool) -> tuple[int, int]:
 def _copy_by_warps(work: Annotator, stage_id: int, target: int, instructions: str) -> None:
     """Let the warps of a block fill a tile, by vectors.
 
-    Its rows begin in different banks; what ``wgmma`` reads is laid out by lowering, which turns
-    floats that are not contiguous along the reduction: those are copied one by one.
+    Rows that threads read begin in different banks; what ``wgmma`` reads is laid out by lowering,
+    which turns floats that are not contiguous along the reduction: those are copied one by one.
     """
     product = product_of(work.stage(target).op, instructions)
     assert product is not None
-    transposed = product.is_transposed(work.stage(stage_id).op)
+    copied = work.stage(stage_id).op
+    transposed = product.is_transposed(copied)
+    passed = product.passed and copied is product.operands[0]
     rows = len(work.stage(stage_id).iters) - 2
-    if instructions == TENSOR_CORE:
+    if instructions == TENSOR_CORE or passed:
         work.take(StorageAlignStep(stage_id, rows, *row_gap(product, transposed)))
-    if instructions == WGMMA and transposed and product.item == _WORD:
+    if instructions == WGMMA and transposed and product.item == _WORD and not passed:
         _share_patches(work, stage_id)
     else:
         work.fuse(stage_id, 0, len(work.stage(stage_id).iters))
