@@ -28,6 +28,7 @@ class Layer:
     batch: int = 1
     dtype: str = "float32"
     groups: int = 1
+    tf32: bool = False
 
     @property
     def padding(self) -> int:
@@ -49,7 +50,7 @@ class Layer:
             out = topi.nn.group_conv2d_nchw(*given, 1, self.groups, out_dtype="float32")
         else:
             convolve = topi.nn.conv2d_nhwc if self.nhwc else topi.nn.conv2d_nchw
-            out = convolve(*given, out_dtype="float32")
+            out = convolve(*given, out_dtype="float32", tf32=self.tf32)
         for each in bias:
             out = out + each.astype("float32")
         out = topi.nn.relu(out) if self.relu else out
@@ -59,14 +60,15 @@ class Layer:
         """Return the arguments of `templates.source.conv2d_nchw_cpu`; none of another layout."""
         size, kernel, step = self.size, self.kernel, self.stride
         shape = (1, size, size, self.filters, self.channels, kernel, kernel, step, self.padding)
-        fits = not self.nhwc and self.batch == 1 and self.dtype == "float32"
+        plain = self.dtype == "float32" and not self.tf32
+        fits = not self.nhwc and self.batch == 1 and plain
         return (*shape, self.bias, self.relu) if fits else ()
 
     def library(self, arrays: list[Any]) -> Named:
         """Yield cuDNN in both layouts, fused with what follows where PyTorch offers that."""
         import torch
 
-        set_up(torch)
+        set_up(torch, self.tf32)
         data, weight = arrays[:2]
         if self.nhwc:
             data, weight = data.permute(0, 3, 1, 2), weight.permute(3, 2, 0, 1)
@@ -314,6 +316,7 @@ CASES: dict[str, Case] = {
     "conv_stride_half": half_convolution(128, 28, 256, 3, 2, batch=16),
     "conv256_half": half_convolution(256, 14, 256, 3),
     "conv512_half": half_convolution(512, 7, 512, 3),
+    "conv128_tf32": convolution(128, 28, 128, 3, relu=True, nhwc=True, batch=16, tf32=True),
     "stem_half": half_convolution(3, 224, 64, 7, 2, batch=8),
     "conv64_half_nchw": half_convolution(64, 56, 64, 3, nhwc=False),
     "conv128_half_nchw": half_convolution(128, 28, 128, 3, batch=16, nhwc=False),

@@ -51,6 +51,8 @@ LARGE = {
     "bfloat16 NCHW": Conv(n=1, c=64, f=64, layout="NCHW", filters="OIHW", dtype="bfloat16"),
     "NCHW of short rows": Conv(n=2, c=64, h=8, w=12, f=64, layout="NCHW", filters="OIHW"),
     "tf32": Conv(n=1, c=32, f=64, filters="OHWI", dtype="tf32"),
+    "tf32, filters passed": Conv(n=1, c=32, f=64, dtype="tf32"),
+    "tf32 NCHW": Conv(n=1, c=32, f=64, layout="NCHW", filters="OIHW", dtype="tf32"),
 }  # fmt: skip
 
 
