@@ -20,6 +20,8 @@ slot less; of three, what is filled one slot ahead would come too late::
       fill slot (k + n - 2) % n for k + n - 2
       wait until k - 1 is used
 
+Where threads pass an operand, products are two groups, and slots are filled behind the first.
+
 Of a loop over parts that multiplies twice the second product overlaps with the next part
 (`autotune.lowering.passes.overlapped`), which needs what the first one reads of that part. This is
 filled one iteration further ahead than the rest::
@@ -75,9 +77,15 @@ from autotune.lowering.passes.buffer_accesses import read_buffers, written_buffe
 from autotune.lowering.passes.draft import Draft, Slots
 from autotune.lowering.passes.overlapped import Turns, TwoProducts
 from autotune.lowering.passes.ownership import Slot
+from autotune.lowering.passes.predicated import predicated
 from autotune.lowering.passes.slots import Move, ToCopies, padded_size
 from autotune.lowering.passes.staging import stage_through_registers
-from autotune.lowering.passes.sums_in_flight import uses_sums, waited, without_waits
+from autotune.lowering.passes.sums_in_flight import (
+    after_first_group,
+    uses_sums,
+    waited,
+    without_waits,
+)
 from autotune.lowering.stage_nest import PIPELINE, PipelinedBuffer
 
 # Marks a loop over the turns of a block, whose pipelines begin a turn ahead.
@@ -197,12 +205,18 @@ class _Pipeliner(StmtRewriter):
 
     def _asynchronous(self, ring: _Ring, fill: Stmt, use: Stmt, end: Stmt) -> Stmt:
         """Return a ring of copies; ``end`` is what still has to be waited for after it, if any."""
-        more = If(self._in_range(ring, ring.lead), self._ahead(ring, fill))
+        more, in_range = self._ahead(ring, fill), self._in_range(ring, ring.lead)
         arrival = (AsyncWait(ring.lead - 1), Barrier("shared"))
-        if ring.is_late:
-            body = seq(*arrival, use, more, AsyncCommit(), waited(1))
+        groups = after_first_group(use) if ring.is_late else None
+        copies = None if groups is None else predicated(more, in_range)
+        if groups is not None and copies is not None:
+            # Threads wait for instructions before they load what the next ones read.
+            first, rest = groups
+            body = seq(*arrival, first, copies, AsyncCommit(), rest)
+        elif ring.is_late:
+            body = seq(*arrival, use, If(in_range, more), AsyncCommit(), waited(1))
         else:
-            body = seq(*arrival, more, AsyncCommit(), use)
+            body = seq(*arrival, If(in_range, more), AsyncCommit(), use)
         return self._over_turns(ring, fill, seq(ring.loop.with_body(body), end))
 
     def _overlapped(self, ring: _Ring, fills: Sequence[Stmt], halves: TwoProducts) -> Stmt | None:

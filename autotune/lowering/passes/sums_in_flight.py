@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autotune.ir.expr import Call, IntImm, Load
-from autotune.ir.stmt import Barrier, Evaluate, Stmt, Store, seq
+from autotune.ir.stmt import Barrier, Evaluate, Seq, Stmt, Store, seq
 from autotune.ir.structure import walk_once, walk_statements
 from autotune.ir.visitor import StmtRewriter
 from autotune.lowering.passes.draft import Draft
@@ -32,6 +32,20 @@ def without_waits(stmt: Stmt) -> tuple[Stmt, Stmt]:
     """Returns a statement without its waits for ``wgmma``, and these waits."""
     taken = _TakeWaits()
     return taken.rewrite(stmt), seq(*taken.waits)
+
+
+def after_first_group(stmt: Stmt) -> tuple[Stmt, Stmt] | None:
+    """Returns the first of several groups of ``wgmma``, and the rest; None if there is one."""
+    stmts = stmt.stmts if isinstance(stmt, Seq) else (stmt,)
+    ends = [i for i, each in enumerate(stmts) if _is_commit(each)]
+    if len(ends) < 2:
+        return None
+    return seq(*stmts[: ends[0] + 1]), seq(*stmts[ends[0] + 1 :])
+
+
+def _is_commit(stmt: Stmt) -> bool:
+    call = stmt.value if isinstance(stmt, Evaluate) else None
+    return isinstance(call, Call) and call.name == COMMIT
 
 
 def uses_sums(stmt: Stmt) -> bool:
