@@ -15,11 +15,7 @@ from autotune.codegen.lane_loops import MOST_STEPS, NARROWEST, lane_loop
 from autotune.codegen.masked_halves import MASKED_HALVES, has_masked_halves
 from autotune.codegen.reordered_sums import REORDERED_SUMS, has_reordered_sums
 from autotune.codegen.vectors import VectorPrinter, lanes_stored
-from autotune.codegen.zero_fill import (
-    COPY_OR_ZERO,
-    COPY_WHERE,
-    zero_filled,
-)
+from autotune.codegen.zero_fill import COPY_OR_ZERO, zero_filled
 from autotune.errors import LoweringError
 from autotune.ir import (
     Add,
@@ -29,7 +25,6 @@ from autotune.ir import (
     AsyncWait,
     Barrier,
     Buffer,
-    Call,
     Cast,
     Evaluate,
     Expr,
@@ -48,7 +43,6 @@ from autotune.ir import (
     as_expr,
 )
 from autotune.kernel.kernel import item_bytes
-from autotune.lowering import PREDICATED
 from autotune.utils.math import round_up
 
 INDENT = "  "
@@ -197,8 +191,6 @@ class StatementPrinter:
 
     def condition(self, node: If) -> None:
         """Write an if; an else that is an if is written as ``else if``."""
-        if self._predicated(node):
-            return
         copy = zero_filled(node)
         if copy is not None:
             self.needs.update(("cuda_pipeline.h", COPY_OR_ZERO))
@@ -216,17 +208,6 @@ class StatementPrinter:
             self.line("} else {")
             self.block(other)
         self.line("}")
-
-    def _predicated(self, node: If) -> bool:
-        """Write a copy that has a condition as a predicate; return whether it is one."""
-        cond, copy = node.cond, node.then
-        if not isinstance(cond, Call) or cond.name != PREDICATED:
-            return False
-        assert isinstance(copy, AsyncCopy)
-        self.needs.update(("cuda_pipeline.h", COPY_WHERE))
-        arguments = [*self._ends(copy), self.expressions.text(cond.args[0])]
-        self.line(f"{COPY_WHERE}<{copy.bytes}>({', '.join(arguments)});")
-        return True
 
     def let(self, node: LetStmt) -> None:
         """Write a named value."""

@@ -13,7 +13,6 @@ from autotune.ir.stmt import AsyncCopy, If, Store
 from autotune.ir.structure import same
 
 COPY_OR_ZERO = "copy_or_zero"
-COPY_WHERE = "copy_where"
 # Bytes of the copies that are taken together with their zeros.
 BYTES = 16
 
@@ -30,30 +29,9 @@ static __device__ __forceinline__ void {COPY_OR_ZERO}(void* to, const void* from
 """
 
 
-# A copy where it is allowed, without a branch.
-_PREDICATED_TEXT = f"""\
-template <int BYTES>
-static __device__ __forceinline__ void {COPY_WHERE}(void* to, const void* from, bool allowed) {{
-#if defined(AUTOTUNE_EMULATE) || __CUDA_ARCH__ < 800
-  if (allowed) __pipeline_memcpy_async(to, from, BYTES);
-#else
-  const unsigned place = (unsigned)__cvta_generic_to_shared(to);
-  if (BYTES == 16)
-    asm volatile("{{ .reg .pred allowed;\\nsetp.ne.b32 allowed, %2, 0;\\n"
-                 "@allowed cp.async.cg.shared.global [%0], [%1], 16; }}"
-                 :: "r"(place), "l"(from), "r"((int)allowed) : "memory");
-  else
-    asm volatile("{{ .reg .pred allowed;\\nsetp.ne.b32 allowed, %2, 0;\\n"
-                 "@allowed cp.async.ca.shared.global [%0], [%1], %3; }}"
-                 :: "r"(place), "l"(from), "r"((int)allowed), "n"(BYTES) : "memory");
-#endif
-}}
-"""
-
-
 def zero_fill_helpers() -> dict[str, str]:
-    """Return the functions by name, as text."""
-    return {COPY_OR_ZERO: _TEXT, COPY_WHERE: _PREDICATED_TEXT}
+    """Return the function by name, as text."""
+    return {COPY_OR_ZERO: _TEXT}
 
 
 def zero_filled(node: If) -> AsyncCopy | None:

@@ -7,14 +7,12 @@ from autotune.lowering.extents import known
 from autotune.lowering.function import LoweredFunction, LoweredKernel, buffer_bytes
 from autotune.lowering.lower import Hook, lower, lower_schedule
 from autotune.lowering.needed import needed_terms
-from autotune.lowering.passes.predicated import PREDICATED
 from autotune.lowering.passes.table import PASSES, Pass
 from autotune.lowering.passes.tensor_cores import RUN_GAP
 from autotune.lowering.plan import Plan, StagePlan
 
 __all__ = [
     "PASSES",
-    "PREDICATED",
     "RUN_GAP",
     "BodySimplifier",
     "Hook",

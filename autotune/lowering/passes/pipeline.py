@@ -77,7 +77,6 @@ from autotune.lowering.passes.buffer_accesses import read_buffers, written_buffe
 from autotune.lowering.passes.draft import Draft, Slots
 from autotune.lowering.passes.overlapped import Turns, TwoProducts
 from autotune.lowering.passes.ownership import Slot
-from autotune.lowering.passes.predicated import predicated
 from autotune.lowering.passes.slots import Move, ToCopies, padded_size
 from autotune.lowering.passes.staging import stage_through_registers
 from autotune.lowering.passes.sums_in_flight import (
@@ -86,6 +85,7 @@ from autotune.lowering.passes.sums_in_flight import (
     waited,
     without_waits,
 )
+from autotune.lowering.passes.without_branches import copied_or_zero
 from autotune.lowering.stage_nest import PIPELINE, PipelinedBuffer
 
 # Marks a loop over the turns of a block, whose pipelines begin a turn ahead.
@@ -208,11 +208,12 @@ class _Pipeliner(StmtRewriter):
         more, in_range = self._ahead(ring, fill), self._in_range(ring, ring.lead)
         arrival = (AsyncWait(ring.lead - 1), Barrier("shared"))
         groups = after_first_group(use) if ring.is_late else None
-        copies = None if groups is None else predicated(more, in_range)
+        copies = None if groups is None else copied_or_zero(more, in_range)
         if groups is not None and copies is not None:
             # Threads wait for instructions before they load what the next ones read.
             first, rest = groups
             body = seq(*arrival, first, copies, AsyncCommit(), rest)
+            end = seq(AsyncWait(0), end)  # zeros must not come later than what is copied next
         elif ring.is_late:
             body = seq(*arrival, use, If(in_range, more), AsyncCommit(), waited(1))
         else:

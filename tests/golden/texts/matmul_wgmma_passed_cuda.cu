@@ -5,7 +5,7 @@
 
 // helper wgmma_m64n64k8_tf32_passed
 
-// helper copy_where
+// helper copy_or_zero
 
 extern "C" __global__ void __launch_bounds__(128)
 matmul_wgmma_passed_cuda_kernel0(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ D) {
@@ -68,14 +68,14 @@ matmul_wgmma_passed_cuda_kernel0(const float* __restrict__ A, const float* __res
     wgmma_m64n64k8_tf32_passed(C[0], A_shared_passed[0], A_shared_passed[1], A_shared_passed[2], A_shared_passed[3], B_shared[k_outer_outer * 2048], 0, 8192);
     wgmma_m64n64k8_tf32_passed(C[0], A_shared_passed[4], A_shared_passed[5], A_shared_passed[6], A_shared_passed[7], B_shared[k_outer_outer * 2048], 8, 8192);
     wgmma_commit();
-    copy_where<16>(A_shared + ((k_outer_outer + 2) & 3) * 2304 + tz * 144 + (ty >> 2) * 72 + (ty & 3) * 16 + tx * 4, A + k_outer_outer * 4096 + tz * 256 + (ty >> 2) * 128 + (bx >> 1) * 64 + (ty & 3) * 16 + tx * 4 + 8192, k_outer_outer < 2);
-    copy_where<16>(A_shared + ((k_outer_outer + 2) & 3) * 2304 + tz * 144 + (ty >> 2) * 72 + (ty & 3) * 16 + tx * 4 + 576, A + k_outer_outer * 4096 + tz * 256 + (ty >> 2) * 128 + (bx >> 1) * 64 + (ty & 3) * 16 + tx * 4 + 9216, k_outer_outer < 2);
-    copy_where<16>(A_shared + ((k_outer_outer + 2) & 3) * 2304 + tz * 144 + (ty >> 2) * 72 + (ty & 3) * 16 + tx * 4 + 1152, A + k_outer_outer * 4096 + tz * 256 + (ty >> 2) * 128 + (bx >> 1) * 64 + (ty & 3) * 16 + tx * 4 + 10240, k_outer_outer < 2);
-    copy_where<16>(A_shared + ((k_outer_outer + 2) & 3) * 2304 + tz * 144 + (ty >> 2) * 72 + (ty & 3) * 16 + tx * 4 + 1728, A + k_outer_outer * 4096 + tz * 256 + (ty >> 2) * 128 + (bx >> 1) * 64 + (ty & 3) * 16 + tx * 4 + 11264, k_outer_outer < 2);
-    copy_where<16>(B_shared + ((k_outer_outer + 2) & 3) * 2048 + tz * 128 + (ty >> 1) * 32 + (((ty & 1) * 4 + tx) ^ ((tz & 1) * 4 + (ty >> 1))) * 4, B + (bx & 1) * 8192 + tz * 512 + (ty >> 1) * 128 + k_outer_outer * 32 + (ty & 1) * 16 + tx * 4 + 64, k_outer_outer < 2);
-    copy_where<16>(B_shared + ((k_outer_outer + 2) & 3) * 2048 + tz * 128 + (ty >> 1) * 32 + (((ty & 1) * 4 + tx) ^ ((tz & 1) * 4 + (ty >> 1))) * 4 + 512, B + (bx & 1) * 8192 + tz * 512 + (ty >> 1) * 128 + k_outer_outer * 32 + (ty & 1) * 16 + tx * 4 + 2112, k_outer_outer < 2);
-    copy_where<16>(B_shared + ((k_outer_outer + 2) & 3) * 2048 + tz * 128 + (ty >> 1) * 32 + (((ty & 1) * 4 + tx) ^ ((tz & 1) * 4 + (ty >> 1))) * 4 + 1024, B + (bx & 1) * 8192 + tz * 512 + (ty >> 1) * 128 + k_outer_outer * 32 + (ty & 1) * 16 + tx * 4 + 4160, k_outer_outer < 2);
-    copy_where<16>(B_shared + ((k_outer_outer + 2) & 3) * 2048 + tz * 128 + (ty >> 1) * 32 + (((ty & 1) * 4 + tx) ^ ((tz & 1) * 4 + (ty >> 1))) * 4 + 1536, B + (bx & 1) * 8192 + tz * 512 + (ty >> 1) * 128 + k_outer_outer * 32 + (ty & 1) * 16 + tx * 4 + 6208, k_outer_outer < 2);
+    copy_or_zero(A_shared + ((k_outer_outer + 2) & 3) * 2304 + tz * 144 + (ty >> 2) * 72 + (ty & 3) * 16 + tx * 4, A + k_outer_outer * 4096 + tz * 256 + (ty >> 2) * 128 + (bx >> 1) * 64 + (ty & 3) * 16 + tx * 4 + 8192, k_outer_outer < 2);
+    copy_or_zero(A_shared + ((k_outer_outer + 2) & 3) * 2304 + tz * 144 + (ty >> 2) * 72 + (ty & 3) * 16 + tx * 4 + 576, A + k_outer_outer * 4096 + tz * 256 + (ty >> 2) * 128 + (bx >> 1) * 64 + (ty & 3) * 16 + tx * 4 + 9216, k_outer_outer < 2);
+    copy_or_zero(A_shared + ((k_outer_outer + 2) & 3) * 2304 + tz * 144 + (ty >> 2) * 72 + (ty & 3) * 16 + tx * 4 + 1152, A + k_outer_outer * 4096 + tz * 256 + (ty >> 2) * 128 + (bx >> 1) * 64 + (ty & 3) * 16 + tx * 4 + 10240, k_outer_outer < 2);
+    copy_or_zero(A_shared + ((k_outer_outer + 2) & 3) * 2304 + tz * 144 + (ty >> 2) * 72 + (ty & 3) * 16 + tx * 4 + 1728, A + k_outer_outer * 4096 + tz * 256 + (ty >> 2) * 128 + (bx >> 1) * 64 + (ty & 3) * 16 + tx * 4 + 11264, k_outer_outer < 2);
+    copy_or_zero(B_shared + ((k_outer_outer + 2) & 3) * 2048 + tz * 128 + (ty >> 1) * 32 + (((ty & 1) * 4 + tx) ^ ((tz & 1) * 4 + (ty >> 1))) * 4, B + (bx & 1) * 8192 + tz * 512 + (ty >> 1) * 128 + k_outer_outer * 32 + (ty & 1) * 16 + tx * 4 + 64, k_outer_outer < 2);
+    copy_or_zero(B_shared + ((k_outer_outer + 2) & 3) * 2048 + tz * 128 + (ty >> 1) * 32 + (((ty & 1) * 4 + tx) ^ ((tz & 1) * 4 + (ty >> 1))) * 4 + 512, B + (bx & 1) * 8192 + tz * 512 + (ty >> 1) * 128 + k_outer_outer * 32 + (ty & 1) * 16 + tx * 4 + 2112, k_outer_outer < 2);
+    copy_or_zero(B_shared + ((k_outer_outer + 2) & 3) * 2048 + tz * 128 + (ty >> 1) * 32 + (((ty & 1) * 4 + tx) ^ ((tz & 1) * 4 + (ty >> 1))) * 4 + 1024, B + (bx & 1) * 8192 + tz * 512 + (ty >> 1) * 128 + k_outer_outer * 32 + (ty & 1) * 16 + tx * 4 + 4160, k_outer_outer < 2);
+    copy_or_zero(B_shared + ((k_outer_outer + 2) & 3) * 2048 + tz * 128 + (ty >> 1) * 32 + (((ty & 1) * 4 + tx) ^ ((tz & 1) * 4 + (ty >> 1))) * 4 + 1536, B + (bx & 1) * 8192 + tz * 512 + (ty >> 1) * 128 + k_outer_outer * 32 + (ty & 1) * 16 + tx * 4 + 6208, k_outer_outer < 2);
     __pipeline_commit();
     wgmma_wait<1>();
     A_shared_passed[8] = A_shared[k_outer_outer * 2304 + tx * 72 + tz * 16 + ty + 1152];
@@ -91,6 +91,7 @@ matmul_wgmma_passed_cuda_kernel0(const float* __restrict__ A, const float* __res
     wgmma_m64n64k8_tf32_passed(C[0], A_shared_passed[12], A_shared_passed[13], A_shared_passed[14], A_shared_passed[15], B_shared[k_outer_outer * 2048], 24, 8192);
     wgmma_commit();
   }
+  __pipeline_wait_prior(0);
   wgmma_wait<0>();
   wgmma_sums<32>(C[0]);
   *(float2*)(D + (bx >> 1) * 8192 + tz * 2048 + ty * 128 + (bx & 1) * 64 + tx * 2) = make_float2(C[0], C[1]);
