@@ -53,6 +53,10 @@ CASES = {
         Tiles(tall=2, depth=32, stages=2),
         {"dtype": "tf32", "transposed": (True, True), "out": "float32", "passed": True},
     ),
+    "TF32, the first from registers, in turn": (
+        Tiles(rows=64, depth=32, stages=4, blocks=3),
+        {"dtype": "tf32", "transposed": (True, False), "out": "float32", "passed": True},
+    ),
     "TF32, one instruction of a first from registers": (
         Tiles(rows=64, depth=8),
         {"dtype": "tf32", "transposed": (True, False), "out": "float32", "passed": True},
@@ -115,6 +119,19 @@ def test_the_last_products_are_at_work_while_the_next_chunk_is_awaited():
     for stages in (0, 2, 3):
         body = kernel_of(Tiles(stages=stages)).source.partition("__global__")[2]
         assert "wgmma_wait<1>" not in body
+
+
+def test_slots_are_filled_while_the_first_group_of_passed_products_is_at_work():
+    """Without a branch; no copy of the last iterations may write its zeros later."""
+    options = {"dtype": "tf32", "transposed": (True, False), "out": "float32", "passed": True}
+    body = kernel_of(Tiles(depth=32, stages=4), **options).source.partition("__global__")[2]
+    chunk = body[body.index("for (int k_outer_outer") : body.index("wgmma_sums<")]
+    marks = ("wgmma_wait<1>", "A_shared[", "wgmma_commit", "copy_or_zero(", "__pipeline_commit")
+    found = re.findall("|".join(map(re.escape, marks)), chunk)
+    order = [each for i, each in enumerate(found) if i == 0 or each != found[i - 1]]
+    assert order == [*marks, *marks[:3]]
+    assert "if (" not in chunk
+    assert chunk.rstrip().endswith("__pipeline_wait_prior(0);\n  wgmma_wait<0>();")
 
 
 def test_threads_exchange_results_of_16_bits_and_store_16_bytes():
