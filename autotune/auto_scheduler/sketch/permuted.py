@@ -64,8 +64,7 @@ def as_it_lies_and_permuted(
         context: of the rule.
         state: left as it is.
         stage_id: of the product.
-        instructions: that are to multiply; ``wgmma`` reads floats along the sum only, unless
-            threads pass them.
+        instructions: that are to multiply; ``wgmma`` reads floats along the sum only.
     """
     op = state.stages[stage_id].op
     found = product_of(op, instructions)
@@ -87,8 +86,7 @@ def _permuted(
         return None
     new = state.copy()
     for operand, own, seen in zip(found.operands, (found.rows, found.columns), reads, strict=True):
-        passed = found.passed and operand is found.operands[0]
-        lies_across = passed or (not along and _run(seen, own) % found.vector == 0)
+        lies_across = not along and _run(seen, own) % found.vector == 0
         if lies_across or _lies_along(channel, seen):
             continue
         last = _dimension(channel, read[operand][0])

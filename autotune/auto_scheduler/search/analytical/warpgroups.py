@@ -41,6 +41,9 @@ _TRANSPOSABLE_BYTES = 2
 # Cycles by which one such copy of a warp makes a chunk longer, and one of an element whose place
 # has to be found by divisions: products of 2048 and 4096, and a convolution of NCHW, on an H200.
 _TRANSPOSED_COPY, _SINGLE_COPY = 4.3, 9.0
+# Cycles of an instruction whose left operand threads pass, and of each column; of 256 columns it
+# takes as long as another. Products of 4096 by hand on an H200, 109 of 128 columns, 161 of 256.
+_PASSED_INSTRUCTION, _PASSED_COLUMN = 46.0, 0.32
 # Turns beyond the fewest that are looked at, and the part of the device that has to be busy.
 _MOST_TURNS, _BUSY = 8, 0.7
 # Buffers with which lowering leaves products at work, see `autotune.lowering.passes.pipeline`.
@@ -171,7 +174,10 @@ class WarpgroupShape(ProductShape):
         chunks = np.ceil(self.extents[2] / self.depth)
         # An instruction of n columns takes n / 2 cycles; operands are read for each.
         instructions = self.tiles * self.groups * self.chunk
-        own = instructions * self.tile_columns / 2
+        one = self.tile_columns / 2
+        if self.product.passed:
+            one = np.maximum(one, _PASSED_INSTRUCTION + self.tile_columns * _PASSED_COLUMN)
+        own = instructions * one
         moved = (self.tile_rows + self.tile_columns) * self.depth * self.product.item
         read = instructions * (TILE + self.tile_columns) * self.product.depth * self.product.item
         shared = (read + moved) / _SHARED_BYTES
