@@ -8,7 +8,7 @@ one. That a copy reads nothing is an operand of the instruction (`autotune.codeg
 from __future__ import annotations
 
 from autotune.ir.dtype import bits_of
-from autotune.ir.expr import Broadcast, Expr, FloatImm, Ramp
+from autotune.ir.expr import And, Broadcast, Call, Expr, FloatImm, Ramp
 from autotune.ir.stmt import AsyncCopy, For, ForKind, If, Stmt, Store
 from autotune.ir.visitor import StmtRewriter
 
@@ -19,13 +19,17 @@ _MOST_COPIES = 32
 
 
 def copied_or_zero(stmt: Stmt, cond: Expr) -> Stmt | None:
-    """Returns copies where a condition holds, and zeros where not; None if they cannot be.
-
-    Those of padding have a condition already, and two together are a branch.
-    """
+    """Returns copies where a condition holds, and zeros where not; None if they cannot be."""
     each = _Each(cond)
     stmt = each.rewrite(stmt)
     return stmt if each.copies_alone else None
+
+
+def _both(a: Expr, b: Expr) -> Expr:
+    """Return whether both conditions hold, each of which is evaluated: without a branch."""
+    if isinstance(b, And):
+        a, b = _both(a, b.a), b.b
+    return Call("bitwise_and", (a, b), "bool")
 
 
 class _Each(StmtRewriter):
@@ -51,10 +55,18 @@ class _Each(StmtRewriter):
         zeros = Broadcast(FloatImm(0.0, dtype), lanes)
         return If(self.cond, node, Store(node.dst, (Ramp(node.dst_index, 1, lanes),), zeros))
 
+    def visit_If(self, node: If) -> Stmt:
+        """Put it on a copy with zeros, which has a condition already."""
+        if not isinstance(node.then, AsyncCopy) or not isinstance(node.other, Store):
+            return self.visit_Stmt(node)
+        if node.then.bytes != _BYTES:
+            return self.visit_Stmt(node)
+        return If(_both(self.cond, node.cond), node.then, node.other)
+
     def visit_Stmt(self, node: Stmt) -> Stmt:
         """Note what is no copy."""
         self.copies_alone = False
         return node
 
     visit_Store = visit_Evaluate = visit_Barrier = visit_Allocate = visit_Stmt
-    visit_If = visit_LetStmt = visit_While = visit_Stmt
+    visit_LetStmt = visit_While = visit_Stmt
