@@ -76,7 +76,7 @@ def _without_zeros() -> None:
 
 
 def _without_passed() -> None:
-    """Transpose floats that lie across a reduction on their way to shared memory, or before."""
+    """Transpose floats that lie across a sum on their way to shared memory, or before."""
     setattr(products, "_lies_across", lambda *_: False)  # noqa: B010
 
 

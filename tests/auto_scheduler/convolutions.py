@@ -109,13 +109,21 @@ def models_of(conv, kind, arch="sm_90"):
 
 def check_kernels(conv, kind, calls, folder):
     """Check that some kernels of a convolution call such instructions, and are right."""
-    task, (model, *_) = models_of(conv, kind)
+    task, (model, *others) = models_of(conv, kind)
+    # Of floats threads may pass one operand.
+    passed = [each for each in others if each.product.passed][:1]
+    for i, each in enumerate((model, *passed)):
+        (folder / str(i)).mkdir()
+        _check(conv, task, each, calls, folder / str(i))
+
+
+def _check(conv, task, model, calls, folder):
     _, found = kernels(task, model, 2)
     rng, dtype = np.random.default_rng(0), TYPES[conv.dtype]
     inputs = [
         rng.uniform(-1, 1, each.shape).astype(dtype) for each in found[0].args if each.role == "in"
     ]
-    wanted = conv.wanted(inputs, cut=kind is WarpgroupCostModel)
+    wanted = conv.wanted(inputs, cut=isinstance(model, WarpgroupCostModel))
     # Results of 16 bits are rounded once more than numpy's.
     relative = {"float16": 2**-10, "bfloat16": 2**-7, "tf32": 0}[conv.dtype] * conv.follows
     products = wanted.size * inputs[1].size // conv.f

@@ -48,7 +48,7 @@ from autotune.auto_scheduler.transform_steps import (
     SplitStep,
     TransformStep,
 )
-from autotune.auto_scheduler.transform_steps.loops import WGMMA
+from autotune.auto_scheduler.transform_steps.loops import WARPGROUPS, WGMMA
 from autotune.te.tensor import Operation
 from autotune.utils.garbage import collection_paused
 from autotune.utils.math import divisors
@@ -144,7 +144,7 @@ def _gpu_cost_model(program: Program, device: GpuParameters) -> AnalyticalCostMo
 def _product_cost_model(
     program: Program, stage_id: int, device: GpuParameters
 ) -> ProductCostModel:
-    if program.state.stages[stage_id].attrs.tensor_core == WGMMA:
+    if program.state.stages[stage_id].attrs.tensor_core in WARPGROUPS:
         return WarpgroupCostModel(program, stage_id, device)
     return TensorCoreCostModel(program, stage_id, device)
 

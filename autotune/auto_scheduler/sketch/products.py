@@ -12,7 +12,7 @@ from autotune.auto_scheduler.graph.reads import reads_of
 from autotune.auto_scheduler.sketch.rule import SketchContext
 from autotune.auto_scheduler.sketch.stage_queries import is_untouched
 from autotune.auto_scheduler.states.state import State
-from autotune.auto_scheduler.transform_steps.loops import TENSOR_CORE, WGMMA
+from autotune.auto_scheduler.transform_steps.loops import TENSOR_CORE, WARPGROUPS, WGMMA_PASSED
 from autotune.ir import (
     Call,
     Cast,
@@ -36,7 +36,7 @@ ROWS, COLUMNS = 8, 4
 # Bytes of a row of an instruction's left operand, of one copy, and of a row that ``wgmma`` reads.
 _ROW_BYTES, _COPIED_BYTES, _PANEL_BYTES = 32, 16, 128
 # Neighbouring columns of a thread, by the instructions: those of one row of an image.
-OWN_COLUMNS = {TENSOR_CORE: 8, WGMMA: 2}
+OWN_COLUMNS = {TENSOR_CORE: 8, **dict.fromkeys(WARPGROUPS, 2)}
 _TOGETHER = 8  # columns that one thread stores at once, or four
 # What is known of operations, by the instructions; rules ask it of each again and again.
 _PRODUCTS: WeakKeyDictionary[Operation, dict[str, Product | None]] = WeakKeyDictionary()
@@ -123,7 +123,7 @@ class Product:
 def product_of(op: Operation, instructions: str) -> Product | None:
     """Returns the axes of a sum of products for tensor cores; None if it is none.
 
-    Which of its axes are columns depends on the instructions, `TENSOR_CORE` or `WGMMA`.
+    Which of its axes are columns depends on the instructions: `TENSOR_CORE`, or of `WARPGROUPS`.
     """
     known = _PRODUCTS.setdefault(op, {})
     if instructions not in known:
@@ -154,16 +154,15 @@ def _found_product(op: Operation, instructions: str) -> Product | None:
     if together[0] and (not together[1] or (rows[-1] is last and wide)):
         pair, rows, columns = pair[::-1], columns, rows
     transposed = _is_transposed(pair[0], rows, op), _is_transposed(pair[1], columns, op)
-    # Of floats instructions read steps only, but threads pass rows that lie across these.
-    sides = zip(pair, (rows, columns), strict=True)
-    across = [_lies_across(load, own_axes, instructions) for load, own_axes in sides]
-    if across[1] and not across[0] and _stay_together(rows, op.axis, own):
-        pair, rows, columns = pair[::-1], columns, rows
-        transposed, across = transposed[::-1], across[::-1]
+    passed = instructions == WGMMA_PASSED
+    if passed and not _lies_across(pair[0], rows):
+        if not _lies_across(pair[1], columns) or not _stay_together(rows, op.axis, own):
+            return None
+        pair, rows, columns, transposed = pair[::-1], columns, rows, transposed[::-1]
     steps = _in_memory(op.reduce_axis, pair[transposed[0] and not transposed[1]])
     operands = (pair[0].tensor.op, pair[1].tensor.op)
     dtype = pair[0].tensor.dtype
-    return Product(batch, rows, columns, steps, operands, transposed, dtype, across[0])
+    return Product(batch, rows, columns, steps, operands, transposed, dtype, passed)
 
 
 def multiplied(op: ComputeOp) -> tuple[ProducerLoad, ProducerLoad] | None:
@@ -215,17 +214,16 @@ def _is_transposed(load: ProducerLoad, own: Sequence[IterVar], op: ComputeOp) ->
     return not by_steps or any(axis.var in used for axis in own)
 
 
-def _lies_across(load: ProducerLoad, own: Sequence[IterVar], instructions: str) -> bool:
-    """Return whether ``wgmma`` needs floats from threads, and they can be copied by vectors.
+def _lies_across(load: ProducerLoad, own: Sequence[IterVar]) -> bool:
+    """Return whether floats, of which ``wgmma`` reads steps only, can be copied by vectors.
 
     Neighbours are rows, of one axis, which a view leaves as it is.
     """
-    if instructions != WGMMA or bits_of(load.tensor.dtype) != 32 or len(own) != 1:
+    length, extent = load.tensor.shape[-1], extent_of(own[0]) or 1
+    if len(own) != 1 or load.indices[-1] is not own[0].var or not isinstance(length, int):
         return False
-    vector, length = _COPIED_BYTES * 8 // 32, load.tensor.shape[-1]
-    if load.indices[-1] is not own[0].var or not isinstance(length, int):
-        return False
-    return length % vector == 0 and (extent_of(own[0]) or 1) % vector == 0
+    vector = _COPIED_BYTES * 8 // bits_of(load.tensor.dtype)
+    return load.tensor.dtype == "float32" and length % vector == extent % vector == 0
 
 
 def _in_memory(axes: Sequence[IterVar], load: ProducerLoad) -> tuple[IterVar, ...]:

@@ -32,7 +32,7 @@ from autotune.auto_scheduler.sketch.products import (
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.states.loops import Iterator
 from autotune.auto_scheduler.states.state import State
-from autotune.auto_scheduler.transform_steps.loops import PERSISTENT, WGMMA
+from autotune.auto_scheduler.transform_steps.loops import PERSISTENT, WGMMA, WGMMA_PASSED
 
 # Rows of a thread in each tile of its warpgroup, warps of one, neighbouring columns of a thread.
 HALVES, WARPS, OWN = 2, 4, OWN_COLUMNS[WGMMA]
@@ -65,9 +65,12 @@ class WarpgroupTensorCores:
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Tile the stage that takes the results over, and mark the nest that computes them."""
         state, groups = by_groups(context, state, stage_id, WGMMA, PANEL)
-        for given, place in as_it_lies_and_permuted(context, state, stage_id, WGMMA):
-            found = product_of(given.stages[place].op, WGMMA)
-            assert found is not None
+        lying = as_it_lies_and_permuted(context, state, stage_id, WGMMA)
+        kinds = [(*each, WGMMA) for each in lying] + [(*lying[0], WGMMA_PASSED)]
+        for given, place, instructions in kinds:
+            found = product_of(given.stages[place].op, instructions)
+            if found is None:
+                continue
             states = [given]
             if groups is None:
                 states = whole_and_in_parts(context, given, place, found, found.panel)
@@ -81,14 +84,14 @@ class WarpgroupTensorCores:
             )
             ways += [(given, each, None) for each in TILINGS[1:]] if turns else []
             if groups is None:
-                beside = tiled_beside(context, given, place, WGMMA)
+                beside = tiled_beside(context, given, place, instructions)
                 ways += [] if beside is None else [(given, TILINGS[0], beside)]
             moved = None if groups is None else groups.moved(place - stage_id)
             for each, tile, other in ways:
                 new, at, inner, _ = multiply_in_tiles(
-                    context, each, place, WGMMA, tile, moved, other
+                    context, each, place, instructions, tile, moved, other
                 )
-                new.pragma(at, inner, WGMMA)
+                new.pragma(at, inner, instructions)
                 yield new, at - 1
 
 

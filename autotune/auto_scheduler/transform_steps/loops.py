@@ -25,8 +25,11 @@ UNROLL = "auto_unroll_max_step"
 PIPELINE = "software_pipeline"
 TENSOR_CORE = "tensor_core"
 WGMMA = "wgmma"
+# The same instructions, of whose left operand threads pass what they read of shared memory.
+WGMMA_PASSED = "wgmma_passed"
+WARPGROUPS = (WGMMA, WGMMA_PASSED)
 # A nest of a product becomes instructions of a warp, or of four.
-_INSTRUCTIONS = (TENSOR_CORE, WGMMA)
+_INSTRUCTIONS = (TENSOR_CORE, *WARPGROUPS)
 # A loop is over the tiles of a persistent block.
 PERSISTENT = "persistent"
 SKIP_REGION = "debug_skip_region"
@@ -201,7 +204,8 @@ class PragmaStep(TransformStep):
         if self.pragma_type == SKIP_REGION:
             on.pragma(self.stage_id, self.iter_id, SKIP_REGION, None)
         elif self.pragma_type in (*_INSTRUCTIONS, PERSISTENT):
-            on.pragma(self.stage_id, self.iter_id, self.pragma_type, 1)
+            mark = WGMMA if self.pragma_type in WARPGROUPS else self.pragma_type
+            on.pragma(self.stage_id, self.iter_id, mark, 1)
         elif self.unroll is not None:
             on.pragma(self.stage_id, self.iter_id, UNROLL, self.unroll)
             on.pragma(self.stage_id, self.iter_id, "unroll_explicit", True)
@@ -214,7 +218,7 @@ class PragmaStep(TransformStep):
         return refuse(
             self,
             f"expected {UNROLL}$<number>, {PIPELINE}$<number up to {MOST_BUFFERS}>, "
-            f"{TENSOR_CORE}, {WGMMA}, {PERSISTENT} or {SKIP_REGION}",
+            f"{', '.join(_INSTRUCTIONS)}, {PERSISTENT} or {SKIP_REGION}",
         )
 
 

@@ -68,6 +68,12 @@ def test_convolutions_of_warpgroups_compute_what_numpy_does(name, tmp_path):
     check_kernels(LARGE[name], WarpgroupCostModel, "wgmma_m64n", tmp_path)
 
 
+def test_threads_pass_filters_of_floats_whose_neighbours_are_filters():
+    for name, expected in (("tf32, filters passed", True), ("tf32", False), ("plain", False)):
+        _, found = models_of(LARGE[name], WarpgroupCostModel)
+        assert any(each.product.passed for each in found) == expected
+
+
 @pytest.mark.parametrize("kind", [TensorCoreCostModel, WarpgroupCostModel])
 def test_estimates_of_convolutions_say_what_lowering_finds(kind):
     task, (model, *_) = models_of(Conv(n=4, c=64, h=16, w=16, f=128), kind)

@@ -77,13 +77,20 @@ def wanted_of(name, inputs):
 def test_products_of_warpgroups_compute_what_numpy_does(tmp_path):
     rng, jobs, names = np.random.default_rng(0), [], []
     for name, tensors in CASES.items():
-        task, (model, *_), _ = warpgroup_models(tensors)
-        rows = RowSampler(model.program, model.limits(), rng).draw(3)
-        for i, row in enumerate(rows):
+        task, (first, *others), _ = warpgroup_models(tensors)
+        passed = [each for each in others if each.product.passed][:1]
+        assert len(passed) == (name in PASSED)
+        assert not first.product.passed
+        drawn = [
+            (model, row)
+            for model in (first, *passed)
+            for row in RowSampler(model.program, model.limits(), rng).draw(3)
+        ]
+        for i, (model, row) in enumerate(drawn):
             state = task.realise(model.program.candidate(row)).what
             kernel = kernel_of(state, task.target, f"{name}{i}")
             assert "wgmma_m64n" in kernel.source
-            assert ("_tf32_passed(" in kernel.source) == (name in PASSED)
+            assert ("_tf32_passed(" in kernel.source) == model.product.passed
             dtype = TYPES[name.split()[0] if name.split()[0] in TYPES else "float16"]
             inputs = [each for each in kernel.args if each.role == "in"]
             values = [rng.uniform(-1, 1, each.shape).astype(dtype) for each in inputs]
@@ -97,9 +104,11 @@ def test_products_of_warpgroups_compute_what_numpy_does(tmp_path):
 
 
 def test_estimates_of_warpgroups_say_what_lowering_finds():
-    for case in ({"cast": True}, {"transposed": True}, {"dtype": "tf32"}):
+    cases = [({"cast": True}, False), ({"transposed": True}, False)]
+    for case, passed in [*cases, ({"dtype": "tf32"}, False), ({"dtype": "tf32"}, True)]:
         tensors = product(512, 512, 512, **case)
-        task, (model, *_), _ = warpgroup_models(tensors)
+        task, models, _ = warpgroup_models(tensors)
+        model = next(each for each in models if each.product.passed == passed)
         rows, found = kernels(task, model, 12)
         shape = model.shape(rows)
         check_launches(task, shape, found)
@@ -109,9 +118,10 @@ def test_estimates_of_warpgroups_say_what_lowering_finds():
             assert f"m64n{int(shape.tile_columns[i])}k{depth}" in kernel.source
 
 
-def in_turn(tensors, sms):
+def in_turn(tensors, sms, passed=False):
     """Return the task and the model of blocks that take tiles in turn, on a small device."""
-    task, found, _ = warpgroup_models(tensors)
+    task, models, _ = warpgroup_models(tensors)
+    found = [each for each in models if each.product.passed == passed]
     model = next(each for each in found if each.turns is not None)
     step = next(s for s, at in model.program.columns.items() if at.start == model.turns)
     slots = [
@@ -123,12 +133,16 @@ def in_turn(tensors, sms):
     return task, WarpgroupCostModel(program, multiplied, replace(model.device, sms=sms))
 
 
-@pytest.mark.parametrize("case", [{"cast": True}, {"dtype": "tf32"}], ids=str)
+@pytest.mark.parametrize(
+    ("case", "passed"),
+    [({"cast": True}, False), ({"dtype": "tf32"}, False), ({"dtype": "tf32"}, True)],
+    ids=["float16", "tf32", "tf32 passed"],
+)
 def test_blocks_that_take_tiles_in_turn_share_them_evenly_and_are_right(
-    case, tmp_path, monkeypatch
+    case, passed, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(warpgroups, "FEWEST_TILES", 5)  # of a device as small as the one below
-    task, model = in_turn(product(256, 256, 128, **case), sms=5)
+    task, model = in_turn(product(256, 256, 128, **case), 5, passed)
     rows, found = kernels(task, model, 3)
     shape, rng = model.shape(rows), np.random.default_rng(0)
     jobs, wanted = [], []
@@ -175,9 +189,12 @@ def test_odd_sizes_are_left_to_single_warps():
     assert any(isinstance(each, TensorCoreCostModel) for each in others)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "tf32"])
-def test_a_row_of_warpgroups_comes_back_from_its_steps_and_from_a_log(dtype):
-    task, (model, *_), _ = warpgroup_models(product(256, 256, 256, dtype=dtype))
+@pytest.mark.parametrize(
+    ("dtype", "passed"), [("float16", False), ("tf32", False), ("tf32", True)]
+)
+def test_a_row_of_warpgroups_comes_back_from_its_steps_and_from_a_log(dtype, passed):
+    task, models, _ = warpgroup_models(product(256, 256, 256, dtype=dtype))
+    model = next(each for each in models if each.product.passed == passed)
     row = RowSampler(model.program, model.limits(), np.random.default_rng(0)).draw(1)[0]
     state = model.program.candidate(row)
     assert model.program.row_of(state.transform_steps) == row.tolist()

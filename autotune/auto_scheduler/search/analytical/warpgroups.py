@@ -44,6 +44,9 @@ _TRANSPOSED_COPY, _SINGLE_COPY = 4.3, 9.0
 # Cycles of an instruction whose left operand threads pass, and of each column; of 256 columns it
 # takes as long as another. Products of 4096 by hand on an H200, 109 of 128 columns, 161 of 256.
 _PASSED_INSTRUCTION, _PASSED_COLUMN = 46.0, 0.32
+# What a chunk takes beside its products where threads load operands of these: 350 cycles in all,
+# as products of 2048 and 4096 and a convolution of 128 channels as TF32 did there.
+_LOADED = 200.0
 # Turns beyond the fewest that are looked at, and the part of the device that has to be busy.
 _MOST_TURNS, _BUSY = 8, 0.7
 # Buffers with which lowering leaves products at work, see `autotune.lowering.passes.pipeline`.
@@ -186,6 +189,7 @@ class WarpgroupShape(ProductShape):
         late = self.buffers >= _LATE
         ahead = np.where(late, self.buffers - 2, np.maximum(self.buffers - 1, 0.0))
         alone = np.maximum(own, shared) + np.where(late, _LATE_ARRIVAL, _ARRIVAL)
+        alone = alone + (_LOADED if self.product.passed else 0.0)
         come = device.latency + memory
         chain = np.where(ahead > 0, np.maximum(alone, come / np.maximum(ahead, 1.0)), come + alone)
         busy = (np.maximum.reduce([own, shared, memory]) + self.turning) * together

@@ -35,7 +35,7 @@ from autotune.auto_scheduler.transform_steps import (
     SplitStep,
     StorageAlignStep,
 )
-from autotune.auto_scheduler.transform_steps.loops import PERSISTENT, TENSOR_CORE, WGMMA
+from autotune.auto_scheduler.transform_steps.loops import PERSISTENT, TENSOR_CORE, WARPGROUPS
 from autotune.ir.structure import variables
 from autotune.te.relation import extent_of
 
@@ -266,7 +266,7 @@ def _copy_by_warps(work: Annotator, stage_id: int, target: int, instructions: st
     rows = len(work.stage(stage_id).iters) - 2
     if instructions == TENSOR_CORE or passed:
         work.take(StorageAlignStep(stage_id, rows, *row_gap(product, transposed)))
-    if instructions == WGMMA and transposed and product.item == _WORD and not passed:
+    if instructions in WARPGROUPS and transposed and product.item == _WORD and not passed:
         _share_patches(work, stage_id)
     else:
         work.fuse(stage_id, 0, len(work.stage(stage_id).iters))
@@ -276,7 +276,7 @@ def _copy_by_warps(work: Annotator, stage_id: int, target: int, instructions: st
             work.split(stage_id, 0, [length])
             work.annotate(stage_id, 1, thread)
     splits = tiling_splits(work.state, target)
-    if instructions == WGMMA:
+    if instructions in WARPGROUPS:
         work.split(stage_id, 0, [WARPS])
         work.follow(stage_id, 0, splits[2:3], 1)
         work.fuse(stage_id, 1, 2)
@@ -323,7 +323,7 @@ def _unroll(work: Annotator, stage_id: int) -> None:
     stage = work.stage(stage_id)
     if not stage.is_compute or stage.compute_at is ComputeAtKind.INLINED:
         return
-    if stage.attrs.tensor_core == WGMMA:
+    if stage.attrs.tensor_core in WARPGROUPS:
         return
     names = stage.op.attrs.get(_ALWAYS_UNROLL)
     if names:

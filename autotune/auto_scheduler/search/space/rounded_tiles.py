@@ -14,7 +14,7 @@ from autotune.auto_scheduler.sketch.tensor_cores import OWN
 from autotune.auto_scheduler.sketch.warpgroups import PANEL, TILE, UNIT
 from autotune.auto_scheduler.states.loop_state import StateObject
 from autotune.auto_scheduler.transform_steps import OnlineStep, SplitStep
-from autotune.auto_scheduler.transform_steps.loops import TENSOR_CORE, WGMMA
+from autotune.auto_scheduler.transform_steps.loops import TENSOR_CORE, WARPGROUPS
 from autotune.utils.math import ceil_div, round_up
 
 # How much more rows and columns may be counted as than there are.
@@ -39,7 +39,7 @@ class TileSide:
 # By the instructions: rows and columns.
 TILE_SIDES = {
     TENSOR_CORE: (TileSide(-2, ROWS, 2), TileSide(-1, COLUMNS * OWN, 1)),
-    WGMMA: (TileSide(2, TILE, 1), TileSide(4, UNIT, PANEL // UNIT)),
+    **dict.fromkeys(WARPGROUPS, (TileSide(2, TILE, 1), TileSide(4, UNIT, PANEL // UNIT))),
 }
 
 
