@@ -112,9 +112,11 @@ def check_kernels(conv, kind, calls, folder):
     task, (model, *others) = models_of(conv, kind)
     # Of floats threads may pass one operand.
     passed = [each for each in others if each.product.passed][:1]
-    for i, each in enumerate((model, *passed)):
-        (folder / str(i)).mkdir()
-        _check(conv, task, each, calls, folder / str(i))
+    _check(conv, task, model, calls, folder)
+    for each in passed:
+        own = folder / "passed"
+        own.mkdir()
+        _check(conv, task, each, calls, own)
 
 
 def _check(conv, task, model, calls, folder):
