@@ -1,5 +1,7 @@
 """Convolutions are searched as matrix products on tensor cores, and are right there."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from autotune.auto_scheduler.records.codec import decode, encode
 from autotune.auto_scheduler.search.analytical.tensor_cores import TensorCoreCostModel
 from autotune.auto_scheduler.search.analytical.warpgroups import WarpgroupCostModel
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
+from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.driver import kernel_of
 from autotune.errors import ExpressionError
 from autotune.measure.types import MeasureResult
@@ -72,6 +75,23 @@ def test_threads_pass_filters_of_floats_whose_neighbours_are_filters():
     for name, expected in (("tf32, filters passed", True), ("tf32", False), ("plain", False)):
         _, found = models_of(LARGE[name], WarpgroupCostModel)
         assert any(each.product.passed for each in found) == expected
+
+
+def test_slots_of_padded_images_are_filled_between_products_without_a_branch(tmp_path):
+    conv = LARGE["tf32, filters passed"]
+    task, found = models_of(conv, WarpgroupCostModel)
+    model = next(each for each in found if each.product.passed)
+    rows = RowSampler(model.program, model.limits(), np.random.default_rng(0)).draw(40)
+    row = next(each for each in rows if model.shape(each[None]).buffers[0] >= 4)
+    kernel = kernel_of(task.realise(model.program.candidate(row)).what, task.target, "k")
+    chunk = kernel.source.partition("wgmma_wait<1>();")[2].partition("wgmma_sums<")[0]
+    between = chunk.partition("wgmma_commit();")[2].partition("__pipeline_commit();")[0]
+    assert re.search(r"copy_or_zero\(PadInput.* & ", between)
+    assert "if (" not in chunk
+    rng = np.random.default_rng(0)
+    inputs = [rng.uniform(-1, 1, each.shape).astype("float32") for each in kernel.inputs]
+    (got,) = run_batch([Job(kernel, inputs, 0)], tmp_path)
+    np.testing.assert_allclose(got[0], conv.wanted(inputs, cut=True), atol=1e-3)
 
 
 @pytest.mark.parametrize("kind", [TensorCoreCostModel, WarpgroupCostModel])
