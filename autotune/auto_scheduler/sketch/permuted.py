@@ -274,7 +274,9 @@ def _tile(state: State, stage_id: int, before: int) -> None:
     state.compute_at(tile, stage_id, block)
     # Threads that are columns apart read from different banks.
     state.storage_align(tile, state.stages[tile].iters[-2], 2, 1)
-    _share_out(state, tile, state.stages[tile].iters, 1)
+    # All rows of a column, if they are an odd number, have no gap behind them: columns are a run.
+    run = height == prod([loop.extent or 1 for loop in loops[before:-1]]) and height % 2 == 1
+    _share_out(state, tile, state.stages[tile].iters, 4 * several if run and several > 1 else 1)
 
 
 def _tile_of(extents: Sequence[int], unit: int) -> tuple[int, int]:

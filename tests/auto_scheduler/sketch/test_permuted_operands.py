@@ -247,6 +247,27 @@ def test_threads_read_neighbours_of_the_source_and_store_neighbours_of_the_copy(
     assert re.search(r"\(unsigned int\*\)\(x_permuted \+ bx \* 4096 \+ tx \* 2\) = ", text)
 
 
+def test_columns_of_an_odd_number_of_rows_are_one_run_of_a_copy():
+    conv = Conv(n=2, c=64, h=7, w=7, f=64, layout="NCHW", filters="OIHW")
+    task, found = programs(conv.tensors(), TensorCoreCostModel)
+    _, (kernel,) = kernels(task, permuted(found)[0], 1)
+    first = kernel.source.split("__global__")[1]
+    for name in ("x", "weight"):
+        vectors = (
+            rf"\*\(uint4\*\)\({name}_matrix_shared \+ tx \* 8\) = \*\(const uint4\*\)\({name} "
+        )
+        assert re.search(vectors, first)
+
+
+def test_words_are_copied_one_by_one():
+    found = programs(product(64, 64, 64, dtype="tf32", across=True), WarpgroupCostModel)
+    task, models = found
+    _, (kernel,) = kernels(task, permuted(models)[0], 1)
+    first = kernel.source.split("__global__")[1]
+    assert "float4" not in first
+    assert re.search(r"_shared\[\(tx >> 6\) \* 65 \+ \(tx & 63\)\] = ", first)
+
+
 def test_both_operands_are_copied_by_one_kernel():
     conv = Conv(n=2, c=64, h=16, w=16, f=64, layout="NCHW", filters="OIHW")
     task, found = programs(conv.tensors(), TensorCoreCostModel)
