@@ -17,10 +17,9 @@ from autotune.errors import TemplateError
 from .. import choices, common
 from ..epilogue import Epilogue
 from ..rows.rows_shape import DTYPES
-from . import gemm_small_k, l2_resident, matvec_unaligned
-from .gemm_cuda import REGISTERS
+from . import gemm_small_k, l2_resident, matvec_estimate, matvec_unaligned
 from .gemm_shape import HALVES, Gemm, first_names, result_name
-from .matvec_unaligned import UnalignedTiling
+from .matvec_tiling import MatvecTiling, weight_bytes
 
 # With more rows of a, tiled products are faster.
 MOST_ROWS = 16
@@ -45,8 +44,8 @@ ODD_ROWS, LEAST_ODD, EVEN_ROWS = 4, 2**20, 2
 LONG_EVEN = 1024
 # What a choice has of a log that is older than a knob.
 ADDED = l2_resident.ADDED
-# Of five to eight rows, groups of threads and vectors ahead of choices that were raced.
-MOST_GROUPS, MOST_AHEAD, WARP = 8, 2, 32
+# Lanes of a row of choices that are estimated by these factors.
+FEWER_LANES = 256
 
 
 @dataclass(frozen=True)
@@ -62,11 +61,6 @@ class Factors:
         overlapping: exponent of the sum of works that overlap.
         load: cycles of each load of a round.
         again: how much longer rows of a are loaded that do not stay in the L1 cache.
-        partial_wave: how much of a wave blocks take that do not fill it, 1 for all.
-        narrow: exponent of the share of a warp that reads a row, as which weights arrive slower.
-        shared: exponent of the groups of a block, which load the same terms of a.
-        registers: percent of those of `MatvecTiling` that compilers take.
-        ahead: how much longer choices take that load more than one vector ahead.
     """
 
     far_bytes: float
@@ -79,22 +73,11 @@ class Factors:
     overlapping: float
     load: float
     again: float
-    partial_wave: float = 1.0
-    narrow: float = 0.0
-    shared: float = 0.0
-    registers: int = 100
-    ahead: float = 1.0
 
 
-# Of all but five to eight rows, fitted to 406 choices of 24 products of 1 to 12 rows with an error
-# of 14%: those of the least estimate took 1.07 times as long as the fastest.
-OF_SOME = Factors(3000, 2800, 121, 389, 578, 0.012, 3750, 2.16, 100, 2.3)
-# Of these, fitted to 268 choices of 24 products with an error of 11%: those of the least estimate
-# took 1.05 times as long as the fastest raced one, by the factors above 1.19 times.
-OF_MORE = Factors(
-    3560, 3280, 144, 647, 625, 0.0118, 3850, 1.51, 67.4, 1.81,
-    partial_wave=0.559, narrow=0.349, shared=0.282, registers=81, ahead=1.08,
-)  # fmt: skip
+# Fitted to 406 choices of 24 products of 1 to 12 rows of float32 with an error of 14%: those of
+# the least estimate took 1.07 times as long as the fastest.
+FITTED = Factors(3000, 2800, 121, 389, 578, 0.012, 3750, 2.16, 100, 2.3)
 
 
 def suits(shape: Gemm) -> bool:
@@ -104,7 +87,8 @@ def suits(shape: Gemm) -> bool:
     """
     layout = shape.transpose_b and not shape.transpose_a and shape.batch == 1
     odd = shape.m <= ODD_ROWS and shape.n * shape.k >= LEAST_ODD
-    few = shape.m <= FEW_ROWS and (shape.k % 4 == 0 or odd)
+    whole = shape.k % 4 == 0 or SOME_ROWS < shape.m <= MORE_ROWS
+    few = shape.m <= FEW_ROWS and (whole or odd)
     return layout and shape.dtype == "float32" and few
 
 
@@ -128,43 +112,6 @@ def suits_halves(shape: Gemm) -> bool:
     return layout and shape.dtype in HALVES and few and large
 
 
-class MatvecTiling:
-    """The sizes that follow from a shape and a choice of knobs."""
-
-    def __init__(self, shape: Gemm, choice: Mapping[str, int]) -> None:
-        c = choice
-        # Vectors that do not divide rows are loaded aligned all the same.
-        self.unaligned = shape.k % c["vec"] > 0
-        self.threads = c["lanes"] * c["groups"]
-        other = UnalignedTiling(shape, choice)
-        parts = 4 * self.threads // 32 * c["rows"] * shape.m * (c["lanes"] > 32)
-        self.shared_bytes = common.pick(self.unaligned, other.shared_bytes, parts)
-        blocks = common.ceil_div(shape.n, c["rows"] * c["groups"])
-        self.blocks = common.pick(self.unaligned, other.blocks, blocks)
-        steps = common.ceil_div(shape.k, c["lanes"] * c["vec"])
-        self.steps = common.pick(self.unaligned, other.steps, steps)
-        read = c["rows"] * (c["vec"] * c["ahead"] + 2) + c["vec"]
-        registers = common.smaller(c["rows"] * shape.m + read + 34, 255)
-        self.registers = common.pick(self.unaligned, other.registers, registers)
-        # Rounds of loads that wait for each other, and vectors of a lane in all.
-        rounds = common.ceil_div(steps, c["ahead"])
-        self.rounds = common.pick(self.unaligned, c["ahead"], rounds)
-        self.vectors = common.pick(self.unaligned, c["ahead"] * other.steps, steps)
-        # Loads of a lane in a round.
-        self.loads = c["rows"] * common.pick(self.unaligned, other.steps, c["ahead"])
-
-    def resident(self, percent: int = 100) -> int:
-        """Return how many blocks fit a multiprocessor by threads and so much of the registers."""
-        by_registers = 100 * REGISTERS // (percent * self.registers * self.threads)
-        least = common.smaller(by_registers, 2048 // self.threads)
-        return common.larger(1, common.smaller(least, 32))
-
-
-def weight_bytes(shape: Gemm) -> int:
-    """Return the bytes of b."""
-    return shape.n * shape.k * DTYPES[shape.dtype]
-
-
 def candidates(shape: Gemm) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     sizes = _sizes(shape)
@@ -178,7 +125,7 @@ def _sizes(shape: Gemm) -> dict[str, list[int]]:
     widest = 16 // DTYPES[shape.dtype]
     return {
         "vec": [v for v in (1, 2, 4, 8) if shape.k % v == 0 and v <= widest],
-        "lanes": [4, 8, 16, 32, 64, 128, 256],
+        "lanes": [4, 8, 16, 32, 64, 128, 256, 512, 1024],
         "rows": common.up_to(shape.n, (1, 2, 4, 8)),
         "groups": [1, 2, 4, 8, 16, 32],
         "ahead": [1, 2, 3, 4],
@@ -212,66 +159,61 @@ def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple
 def _usual(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple[bool, str]]:
     """Return the rules of choices that are like those the estimate was fitted to."""
     tiling, c = MatvecTiling(shape, choice), choice
-    return [
+    rules = [
         *_rules(choice, shape, target),
-        ((tiling.threads < 64) | (tiling.threads > 512), "too few or too many threads"),
         (c["rows"] * shape.m > 64, "too many sums"),
         (c["rows"] * c["ahead"] * c["vec"] > 48, "too many loads ahead"),
-        ((c["lanes"] < 256) & (tiling.steps > LONGEST), "too many steps"),
-        *_raced(tiling, choice, _has_more_rows(shape)),
     ]
-
-
-def _raced(tiling: MatvecTiling, choice: Mapping[str, int], more: bool) -> list[tuple[bool, str]]:
-    """Return the rules of choices like those raced of five to eight rows.
-
-    By the estimate before 6x139467x284 ran by 4 lanes and 32 groups, in 75.3 us on an H200 and in
-    90.1 after 100 MB were written, by 32 lanes and 4 groups in 45.9 and 56.0.
-    """
-    c = choice
+    if _is_latency_bound(shape):
+        return [*rules, *matvec_estimate.rules(tiling, choice)]
     return [
-        (more & (c["lanes"] < WARP) & (tiling.steps > 1), "less than a warp for a row"),
-        (more & (c["groups"] > MOST_GROUPS), "too many groups"),
-        (more & (c["ahead"] > MOST_AHEAD), "too many vectors ahead"),
+        *rules,
+        ((tiling.threads < 64) | (tiling.threads > 512), "too few or too many threads"),
+        (c["lanes"] > FEWER_LANES, "too many lanes"),
+        ((c["lanes"] < FEWER_LANES) & (tiling.steps > LONGEST), "too many steps"),
     ]
 
 
-def _has_more_rows(shape: Gemm) -> bool:
-    """Return whether choices are of products as `OF_MORE` was fitted to, of float32."""
-    return SOME_ROWS < shape.m <= MORE_ROWS and shape.dtype == "float32"
+def _is_latency_bound(shape: Gemm) -> bool:
+    """Return whether the estimate is that of `matvec_estimate`."""
+    return shape.m <= MORE_ROWS and shape.dtype == "float32"
 
 
 def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
-    """Return a rough number of cycles: of memory, loads, their latency, and products.
+    """Return a rough number of cycles, the geometric mean of runs hot and cold.
+
+    Choices may be arrays.
+    """
+    tiling = MatvecTiling(shape, choice)
+    if _is_latency_bound(shape):
+        return matvec_estimate.estimate(shape, choice, tiling, target)
+    return _estimate_of_others(shape, choice, tiling, target)
+
+
+def _estimate_of_others(
+    shape: Gemm, choice: Mapping[str, int], tiling: MatvecTiling, target: Target
+) -> float:
+    """Return cycles of 16-bit floats and of more rows: memory, loads, latency, and products.
 
     The factors were fitted to the geometric mean of times hot and after 100 MB were written, of
-    float32 on an H200. Choices may be arrays.
+    float32 on an H200.
     """
-    tiling, c = MatvecTiling(shape, choice), choice
-    factors = OF_MORE if _has_more_rows(shape) else OF_SOME
+    c = choice
     count, size = common.multiprocessors(target), DTYPES[shape.dtype]
-    resident, blocks = tiling.resident(factors.registers), tiling.blocks
-    whole = common.ceil_div(blocks, count * resident)
-    share = common.larger(1.0, blocks / (count * resident))
-    waves = share + factors.partial_wave * (whole - share)
-    together = common.smaller(resident, common.ceil_div(blocks, count))
+    waves = common.ceil_div(tiling.blocks, count * tiling.resident)
+    together = common.smaller(tiling.resident, common.ceil_div(tiling.blocks, count))
     far = weight_bytes(shape) > FAR
     here = waves * together * tiling.threads * tiling.vectors * c["vec"] * c["rows"]
-    # Lanes of a warp that read another row each load short runs.
-    narrow = common.larger(1.0, WARP / c["lanes"]) ** factors.narrow
-    bytes_a_cycle = factors.far_bytes if far else factors.near_bytes
-    reading = weight_bytes(shape) * narrow / bytes_a_cycle
+    reading = weight_bytes(shape) / (FITTED.far_bytes if far else FITTED.near_bytes)
     # For so many rows of weights a vector of each row of a, which weights may drive out.
-    again = factors.again if far and shape.m * shape.k > STAYING else 1.0
-    again = again / (c["groups"] * 1.0) ** factors.shared
-    loading = here * size * (1 + again * shape.m / c["rows"]) / factors.loaded_bytes
-    waiting = waves * tiling.rounds * (factors.far_round if far else factors.near_round)
-    multiplying = here * shape.m * factors.product
+    again = FITTED.again if far and shape.m * shape.k > STAYING else 1.0
+    loading = here * size * (1 + again * shape.m / c["rows"]) / FITTED.loaded_bytes
+    waiting = waves * tiling.rounds * (FITTED.far_round if far else FITTED.near_round)
+    multiplying = here * shape.m * FITTED.product
     works = (reading, loading, waiting, multiplying)
-    cycles: float = sum(work**factors.overlapping for work in works) ** (1 / factors.overlapping)
-    issuing = waves * common.smaller(tiling.rounds, ROUNDS) * tiling.loads * factors.load
-    longer = common.pick(c["ahead"] > 1, factors.ahead, 1.0)
-    return longer * (cycles + issuing + factors.starting)
+    cycles: float = sum(work**FITTED.overlapping for work in works) ** (1 / FITTED.overlapping)
+    issuing = waves * common.smaller(tiling.rounds, ROUNDS) * tiling.loads * FITTED.load
+    return cycles + issuing + FITTED.starting
 
 
 def _for_streaming(shape: Gemm) -> dict[str, int]:
@@ -294,8 +236,9 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: by rule, or the best by estimate."""
     unaligned = matvec_unaligned.gains(shape)
     choice = matvec_unaligned.untuned(shape) if unaligned else _for_streaming(shape)
-    few = shape.m <= SOME_ROWS and weight_bytes(shape) >= l2_resident.LEAST
-    if not (unaligned or few) or violation(shape, choice, target) is not None:
+    far = weight_bytes(shape) >= l2_resident.LEAST
+    streamed = shape.m <= SOME_ROWS and far and not _is_latency_bound(shape)
+    if not (unaligned or streamed) or violation(shape, choice, target) is not None:
         choice = _best(shape, target, _usual)
     if violation(shape, choice, target) is not None:
         choice = _best(shape, target, _rules)
@@ -327,6 +270,12 @@ def _resident(shape: Gemm, choice: Mapping[str, int], target: Target) -> int:
     return whole * l2_resident.untuned(weight_bytes(shape), target)
 
 
+def _bounds(shape: Gemm, tiling: MatvecTiling) -> str:
+    """Return the launch bounds of a kernel, with blocks where the estimate knows of them."""
+    blocks = f", {tiling.least_blocks}" if _is_latency_bound(shape) else ""
+    return f"{tiling.threads}{blocks}"
+
+
 def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs.
 
@@ -340,6 +289,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     tiling = MatvecTiling(shape, choice)
     defines: dict[str, int | str] = {
         **common.defines(m=shape.m, n=shape.n, k=shape.k, threads=tiling.threads),
+        **({} if tiling.unaligned else {"BOUNDS": _bounds(shape, tiling)}),
         **common.defines(**l2_resident.in_256ths(weight_bytes(shape), choice)),
         **common.defines(element=list(DTYPES).index(shape.dtype), **shape.epilogue.defines()),
         **common.defines(follows=shape.epilogue != Epilogue()),

@@ -1,7 +1,8 @@
 // C[M, N] = A[M, K] B[K, N] for few rows of A, with B stored as [N, K], bound by loading B. A group of LANES threads
 // computes ROWS columns of C: it loads each element of B once, in coalesced vectors of VEC, and uses it for all M rows
 // of A, which come from the cache. AHEAD vectors of each column are loaded before they are multiplied. Lanes share the
-// sums of a group while they add them up: each step halves the sums that a lane has.
+// sums of a group while they add them up: each step halves the sums that a lane has. BOUNDS are the threads of a block,
+// and of up to eight rows the blocks that a multiprocessor has at least, or nvcc loads vectors of A in turns.
 constexpr int WIDTH = LANES < 32 ? LANES : 32, RUN = LANES * VEC, STEPS = (K + RUN - 1) / RUN, SUMS = ROWS * M;
 #if LANES > 32
 constexpr int WARPS_A_GROUP = LANES / 32;
@@ -81,7 +82,7 @@ struct SumOfLanes<1, 0> {
   __device__ __forceinline__ static void add(float*, int, int&, int&) {}
 };
 
-extern "C" __global__ void __launch_bounds__(LANES * GROUPS) matvec(
+extern "C" __global__ void __launch_bounds__(BOUNDS) matvec(
     const Element* __restrict__ a, const Element* __restrict__ b,
     EPILOGUE_PARAMETERS Element* __restrict__ out) {
   const int lane = threadIdx.x % LANES, group = threadIdx.x / LANES;

@@ -38,7 +38,7 @@ def test_a_configuration_of_a_log_runs_by_the_family_that_it_was_tuned_for(famil
 
 
 CHOSEN = {
-    "few rows, narrow copies": (Gemm(6, 2838, 6498, transpose_b=True), gemm_bf16x3_fused),
+    "some rows, narrow copies": (Gemm(9, 2838, 6498, transpose_b=True), gemm_bf16x3_fused),
     "large": (Gemm(1024, 1024, 1024), gemm_bf16x3),
     "small": (Gemm(128, 96, 64), gemm_cuda),
     "a batch of small ones": (Gemm(312, 59, 366, batch=48, transpose_b=True), gemm_bf16x3_fused),
@@ -56,6 +56,7 @@ CHOSEN = {
     "some rows, more columns": (Gemm(8, 23784, 2088, transpose_b=True), matvec_cuda),
     "five rows, large weights": (Gemm(5, 20000, 1024, transpose_b=True), matvec_cuda),
     "some rows, small weights": (Gemm(8, 1000, 512, transpose_b=True), matvec_cuda),
+    "some rows, pairs of floats": (Gemm(7, 13019, 3598, transpose_b=True), matvec_cuda),
     "few rows, an odd sum": (Gemm(2, 6366, 11617, transpose_b=True), matvec_cuda),
     "few rows, b as [k, n]": (Gemm(4, 8996, 824), matvec_across),
     "few rows, b as [k, n], beyond the cache": (Gemm(4, 3956, 4548), matvec_across),
