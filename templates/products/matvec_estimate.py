@@ -26,10 +26,10 @@ FAR = 50 * 10**6
 LANES_A_CYCLE, L1_BYTES = 128, 128
 # Choices that were raced: groups of a block, vectors of a lane where fewer lanes read a row.
 WARP, MOST_GROUPS, LONGEST, MANY_LANES = 32, 16, 24, 512
-# Bytes of rows of weights that share places in the L1 cache, and how much longer choices take that
-# load several steps of these ahead: 8x2048x4096 took an H200 8.0 and 13.7 us by one, 9.4 and 15.8
-# by two.
-PITCH, CONFLICTS = 4096, 1.06
+# Rows of so many bytes share places in the L1 cache, of more than `SOME_ROWS` of a also shorter
+# ones, and how much longer choices take that load several steps of them ahead: 8x2048x4096 took an
+# H200 8.0 and 13.7 us by one, 9.4 and 15.8 by two, 8x4096x11008 50.0 and 54.2, 51.3 and 60.7.
+PITCH, MORE_PITCH, SOME_ROWS, CONFLICTS = 4096, 1024, 4, 1.06
 # Rows of weights that a multiprocessor reads at a time, from which on memory is slower.
 TOGETHER = 16
 
@@ -138,5 +138,6 @@ def _cycles(
     waiting = waves * rounds + steps + (f.first * tiling.steps if cold else 0.0)
     waiting = waiting + waves * f.alone / tiling.least_blocks
     cycles = reading + working + passing + waiting + (f.cold if cold else f.hot)
-    in_conflict = (c["ahead"] > 1) * (4 * shape.k % PITCH == 0)
+    pitch = MORE_PITCH if shape.m > SOME_ROWS else PITCH
+    in_conflict = (c["ahead"] > 1) * (4 * shape.k % pitch == 0)
     return cycles * common.pick(in_conflict, CONFLICTS, 1.0)
