@@ -39,7 +39,7 @@ from .gemm_shape import (
     result_name,
     unaligned_rows,
 )
-from .gemm_wgmma import ARCH, has_wgmma
+from .gemm_wgmma import ARCH, FLOAT_STRIP_BYTES, has_wgmma
 
 # Rows of a consumer warpgroup, columns of the widest tile, and floats along K of a K tile.
 ROWS, WIDEST, CHUNK = 64, 128, 32
@@ -51,8 +51,6 @@ SHARED_BYTES = 228 * 1024
 # Into how many ranges sums are split: with few tiles, as many as fill 132 multiprocessors.
 SPLITS = (1, 2, 3, 4, 5, 6, 8, 11, 16, 22, 33, 44, 66)
 REDUCE_THREADS = 128
-# Shared memory of a warp for 16 rows of 32 results, each row padded by 32 bytes.
-STRIP_BYTES = 16 * (4 * 32 + 32)
 # By how much longer than whole sectors these take to be written.
 IN_STRIPS = 0.3
 # Exponents of the sum of what a K tile takes of each unit, by pieces. Of two the products take
@@ -84,12 +82,13 @@ class FusedTiling:
         self.k_tiles = common.ceil_div(self.all_k_tiles, c["split"])
         # Pieces of 16 bits, and two more columns against bank conflicts.
         self.stage_bytes = 2 * self.pieces * CHUNK * (c["tile_n"] + 2)
-        # Of rows that are no whole sectors of 32 bytes a warp stages strips.
-        plain = isinstance(shape, Gemm) and not shape.by_rows
+        # Of rows that are no whole sectors of 32 bytes a warp stages strips; channels of a group
+        # are parts of rows.
+        plain = not shape.by_rows if isinstance(shape, Gemm) else shape.batch == 1
         self.strips = (plain and shape.n % 8 > 0) * (c["swapped"] == 0)
         # Flags of four warps, and two mbarriers a stage.
         self.pipeline_bytes = c["stages"] * (self.stage_bytes + 32)
-        self.shared_bytes = self.pipeline_bytes + self.strips * 4 * c["groups"] * STRIP_BYTES
+        self.shared_bytes = self.pipeline_bytes + self.strips * 4 * c["groups"] * FLOAT_STRIP_BYTES
         # Blocks that a multiprocessor has at a time.
         self.resident = 2 - (c["groups"] > 1)
         # Whether operands are contiguous along K, and the floats that a thread loads at once.

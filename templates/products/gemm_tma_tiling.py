@@ -20,7 +20,7 @@ from ..tensor_map import ROW_BYTES, initializer, tensor_map
 from .gemm_mma import depth, item_bytes
 from .gemm_shape import HALVES, TF32, Product
 from .gemm_tma_form import KNOB, Form
-from .gemm_wgmma import PRODUCT_REGISTERS
+from .gemm_wgmma import FLOAT_STRIP_BYTES, PRODUCT_REGISTERS
 
 # 16-bit elements of a 128-byte row of shared memory, the span of the 128-byte swizzle.
 PANEL = 64
@@ -38,8 +38,6 @@ PERSISTENT_REGISTERS = 16
 BOX_BYTES = 16 * 128
 # Of 16 rows of 128 results, each row padded by 16 bytes.
 STRIP_BYTES = 16 * (2 * 128 + 16)
-# Of 16 rows of 32 floats, each row padded by 32 bytes.
-FLOAT_STRIP_BYTES = 16 * (4 * 32 + 32)
 # Fragments of 8 columns from which on one warpgroup keeps the tensor cores busy.
 WIDE = 15
 # Multiprocessors of an H100 or H200: the grid of a persistent kernel.

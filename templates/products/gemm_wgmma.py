@@ -43,6 +43,8 @@ PRODUCER_REGISTERS = 64
 OTHER_REGISTERS = 40
 # ptxas refuses a wgmma whose accumulators and this many more exceed the registers at entry.
 PRODUCT_REGISTERS = 26
+# Shared memory of a warp for 16 rows of 32 floats, each row padded by 32 bytes.
+FLOAT_STRIP_BYTES = 16 * (4 * 32 + 32)
 # How much longer rows of windows take to load, of 16-bit floats: of 110 choices for ten layers on
 # an H200 the one of the least estimate so took 1.03 times as long as the fastest, without it 1.08.
 GATHERED = 3
@@ -69,6 +71,10 @@ class WgmmaTiling:
         # Partial sums received from the other blocks of a cluster.
         self.reduce_bytes = 4 * self.tile_m * self.tile_n * (c["split"] - 1) // c["split"]
         self.shared_bytes += self.reduce_bytes + 16 * (c["split"] > 1)
+        # Rows of floats that are no whole sectors of 32 bytes are written in strips by each warp.
+        self.strips = (shape.dtype == TF32 and shape.n % 8 > 0) * (c["split"] == 1)
+        self.strips_at = self.shared_bytes
+        self.shared_bytes += self.strips * 4 * self.consumer_warpgroups * FLOAT_STRIP_BYTES
         self.blocks = (
             common.ceil_div(shape.m, self.tile_m),
             common.ceil_div(shape.n, self.tile_n),
@@ -264,16 +270,18 @@ def kernel(
     )  # fmt: skip
     begins = begin_and_end(shape.epilogue)
     halves = {"ELEMENT": 1 + HALVES.index(shape.dtype)} if shape.dtype in HALVES else {}
+    strips = common.defines(strips_at=tiling.strips_at) if tiling.strips else {}
     grid = (shape.batch * tiling.blocks[0] * tiling.blocks[1], 1, c["split"])
     names = [*first_names(asked), result_name(asked)]
     run = call("gemm_wgmma", names, grid, tiling.threads, tiling.shared_bytes)
     texts = [*(["elements.h"] if halves else []), "epilogue.h", "operands.h", "mma.h", "pairs.h"]
     texts += ["barriers.h", "dependent_launch.h", "wgmma.h", "gemm_wgmma.h", "init_accumulators.h"]
-    texts += ["exp2.h", "activations.h"]
+    texts += ["exp2.h", "activations.h", "gemm_wgmma_epilogue.h"]
+    texts += ["float_strips.h", "gemm_wgmma_float_strips.h"] if strips else []
     return common.cuda_kernel(
         asked,
-        [*texts, "gemm_wgmma_epilogue.h", "gemm_wgmma.cu"],
-        {**defines, **shape.operands(), **halves, **begins},
+        [*texts, "gemm_wgmma.cu"],
+        {**defines, **shape.operands(), **halves, **begins, **strips},
         [run],
         flags=[f"-arch={ARCH}"],
     )

@@ -61,6 +61,13 @@ def test_layers_are_right_also_where_floats_have_no_pieces(name, strange, tmp_pa
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize(("filters", "groups", "strips"), [(119, 1, 1), (120, 1, 0), (118, 2, 0)])
+def test_rows_that_are_no_whole_sectors_are_written_in_strips(filters, groups, strips):
+    shape = Conv2dNhwc(8, 50, 53, filters, 4, Window((4, 4), (2, 2), SAME), groups=groups)
+    choice = gemm_bf16x3_fused.default_choice(shape, HOPPER)
+    assert gemm_bf16x3_fused.FusedTiling(shape, choice).strips == strips
+
+
 LARGE = Conv2dNhwc(16, 28, 28, 128, 128, Window((3, 3), (1, 1), SAME))
 
 

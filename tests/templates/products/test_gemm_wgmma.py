@@ -79,6 +79,16 @@ def drawn(shape, count, fits=lambda choice: True):
     return found
 
 
+@pytest.mark.parametrize(
+    ("columns", "split", "strips"), [(71, 1, True), (72, 1, False), (71, 2, False)]
+)
+def test_rows_of_floats_that_are_no_whole_sectors_are_written_in_strips(columns, split, strips):
+    shape = Gemm(128, columns, 256, "tf32", 1, False, True)
+    choice = gemm_wgmma.default_choice(shape, HOPPER) | {"split": split, "stages": 2}
+    assert gemm_wgmma.violation(shape, choice, HOPPER) is None
+    assert ("float_strip" in gemm_wgmma.kernel(shape, choice).source) == strips
+
+
 def test_full_tiles_are_left_to_wgmma():
     task = create("gemm_nn.cuda", (1024, 1024, 1024, "float16"), HOPPER)
     space = task.config_space
