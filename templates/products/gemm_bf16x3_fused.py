@@ -30,6 +30,7 @@ from autotune import SourceKernel, Target, call
 from .. import choices, common
 from ..epilogue import Epilogue
 from . import gemm_wgmma
+from .gemm_mma import FLOAT_STRIP_BYTES
 from .gemm_shape import (
     TF32,
     Gemm,
@@ -39,7 +40,7 @@ from .gemm_shape import (
     result_name,
     unaligned_rows,
 )
-from .gemm_wgmma import ARCH, FLOAT_STRIP_BYTES, has_wgmma
+from .gemm_wgmma import ARCH, has_wgmma
 
 # Rows of a consumer warpgroup, columns of the widest tile, and floats along K of a K tile.
 ROWS, WIDEST, CHUNK = 64, 128, 32

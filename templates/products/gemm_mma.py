@@ -47,6 +47,8 @@ FLOATS_START, ADDING, COPIED_BYTES, FAR_BYTES = 2030, 2380, 23, 2400
 NEAR_BYTES = 30_000_000
 # Untuned, the copies of a K tile that are narrower than 16 bytes, counting gathered ones twice.
 MOST_COPIES = 48
+# Shared memory of a warp for 16 rows of 32 floats, each row padded by 32 bytes.
+FLOAT_STRIP_BYTES = 16 * (4 * 32 + 32)
 
 
 def depth(shape: Product) -> int:
@@ -280,7 +282,12 @@ def kernel(
     grid = (shape.batch * tiling.blocks[0] * tiling.blocks[1], c["split"])
     names, out = first_names(asked), result_name(asked)
     main = [*names, "partial" if split else out]
-    calls = [call("gemm_mma", main, grid, tiling.threads, tiling.shared_bytes)]
+    # Rows of floats that are no whole sectors of 32 bytes, and of 16-bit floats that are odd, are
+    # written in strips, each warp by its own, where the stages were.
+    whole = 8 if split or floats else 2
+    strips = not integers and asked.n % whole > 0
+    shared = max(tiling.shared_bytes, strips * tiling.threads // 32 * FLOAT_STRIP_BYTES)
+    calls = [call("gemm_mma", main, grid, tiling.threads, shared)]
     size = asked.batch * asked.m * asked.n
     if split:
         blocks = common.ceil_div(size, 128 * (1 if asked.n % 2 else 2))
@@ -290,13 +297,14 @@ def kernel(
     texts = [*(["elements.h"] if halves else []), "epilogue.h", "operands.h", "mma.h", "pairs.h"]
     if integers and (shape.transpose_a or not shape.transpose_b):
         texts.append("mma_int8_across.h")
+    texts += ["float_strips.h"] if strips else []
     # Activations have a text of their own, shorter for 16-bit floats.
     last = {"LAST": shape.epilogue.number, "ACTIVATION": 0}
     defines = {**_defines(shape, tiling, c, asked), **shape.operands(), **halves, **last}
     return common.cuda_kernel(
         asked,
         [*texts, "exp2.h", "activations.h", "gemm_mma.cu"],
-        {**defines, "RESULT": result},
+        {**defines, "RESULT": result, "STRIPS": int(strips)},
         calls,
         (c["split"], size) if split else None,
     )

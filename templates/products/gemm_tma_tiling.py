@@ -17,10 +17,10 @@ from ..convolutions import implicit_gemm_tma
 from ..convolutions.conv2d_nhwc import AcrossGroups, Conv2dNhwc
 from ..epilogue import Epilogue
 from ..tensor_map import ROW_BYTES, initializer, tensor_map
-from .gemm_mma import depth, item_bytes
+from .gemm_mma import FLOAT_STRIP_BYTES, depth, item_bytes
 from .gemm_shape import HALVES, TF32, Product
 from .gemm_tma_form import KNOB, Form
-from .gemm_wgmma import FLOAT_STRIP_BYTES, PRODUCT_REGISTERS
+from .gemm_wgmma import PRODUCT_REGISTERS
 
 # 16-bit elements of a 128-byte row of shared memory, the span of the 128-byte swizzle.
 PANEL = 64

@@ -32,7 +32,7 @@ from autotune.errors import TemplateError
 
 from .. import common
 from ..epilogue import Epilogue
-from .gemm_mma import item_bytes
+from .gemm_mma import FLOAT_STRIP_BYTES, item_bytes
 from .gemm_shape import HALVES, TF32, Product, first_names, result_name
 
 # Architecture-specific code: it runs on compute capability 9.0 and nowhere else.
@@ -43,8 +43,6 @@ PRODUCER_REGISTERS = 64
 OTHER_REGISTERS = 40
 # ptxas refuses a wgmma whose accumulators and this many more exceed the registers at entry.
 PRODUCT_REGISTERS = 26
-# Shared memory of a warp for 16 rows of 32 floats, each row padded by 32 bytes.
-FLOAT_STRIP_BYTES = 16 * (4 * 32 + 32)
 # How much longer rows of windows take to load, of 16-bit floats: of 110 choices for ten layers on
 # an H200 the one of the least estimate so took 1.03 times as long as the fastest, without it 1.08.
 GATHERED = 3

@@ -4,11 +4,17 @@
 constexpr int STRIP_COLUMNS = 32, STRIP_PITCH_FLOATS = STRIP_COLUMNS + 8;  // pairs of eight rows are in different banks
 constexpr int STRIP_FRAGMENTS = STRIP_COLUMNS / 8, FLOATS_OF_STRIP = 16 * STRIP_PITCH_FLOATS;
 
+// Returns a float as an element of C.
+template <typename Element>
+__device__ __forceinline__ Element element_of(float x) {
+  return x;
+}
+
 // Writes COUNT fragments of 16 x 8 sums, side by side. A thread has those of two rows, 8 apart or with BESIDE neighbours.
 // `to` is the first of `rows` and `columns` that exist, with `pitch` floats from row to row.
-template <int COUNT, bool BESIDE>
+template <int COUNT, bool BESIDE, typename Element>
 __device__ __forceinline__ void write_float_strip(
-    float* __restrict__ to, float* strip, const float* sum, int rows, int columns, int pitch, int lane) {
+    Element* __restrict__ to, float* strip, const float* sum, int rows, int columns, int pitch, int lane) {
   constexpr int AT_ONCE = 8;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -27,7 +33,7 @@ __device__ __forceinline__ void write_float_strip(
     for (int i = 0; i < AT_ONCE; ++i) results[i] = strip[(first + i) * STRIP_PITCH_FLOATS + lane];
 #pragma unroll
     for (int i = 0; i < AT_ONCE; ++i)
-      if (exists && first + i < rows) to[static_cast<size_t>(first + i) * pitch + lane] = results[i];
+      if (exists && first + i < rows) to[static_cast<size_t>(first + i) * pitch + lane] = element_of<Element>(results[i]);
   }
   __syncwarp();
 }

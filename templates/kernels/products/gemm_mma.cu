@@ -41,6 +41,13 @@ typedef float Finished;
 typedef half_bits Finished;
 #endif
 
+#if STRIPS
+template <>
+__device__ __forceinline__ half_bits element_of<half_bits>(float x) {
+  return static_cast<half_bits>(pack_pair(x, x));
+}
+#endif
+
 template <int WORDS>
 __device__ __forceinline__ void copy_words(Item* dst, const Item* src, bool valid) {
   copy_async<WORDS>(reinterpret_cast<float*>(dst), reinterpret_cast<const float*>(src), valid);
@@ -212,8 +219,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
   out += static_cast<size_t>(blockIdx.y) * BATCH * C_M * C_N;
 #endif
   const size_t matrix = IN_GROUPS ? 0 : static_cast<size_t>(which) * C_M * C_N;
+#if STRIPS
+  constexpr int COUNT = FRAGS_N < STRIP_FRAGMENTS ? FRAGS_N : STRIP_FRAGMENTS;
+  float* const strip = reinterpret_cast<float*>(shared_memory) + warp * FLOATS_OF_STRIP;
+  __syncthreads();  // strips are where the stages were
+#endif
 #pragma unroll
-  for (int i = 0; i < FRAGS_M; ++i)
+  for (int i = 0; i < FRAGS_M; ++i) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int m = m0 + warp_m + row_of(i, half, lane);
@@ -231,7 +243,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
 #endif
         write(n, low, high, exists);
       };
-#if IN_EIGHTS
+#if STRIPS
+#pragma unroll
+      for (int j = 0; j < FRAGS_N; ++j)
+        finished(j, [&](int, float low, float high, bool) { sum[i][j][half * 2] = low, sum[i][j][half * 2 + 1] = high; });
+#elif IN_EIGHTS
 #pragma unroll
       for (int j = 0; j < FRAGS_N; j += 4) {
         unsigned word[4];
@@ -261,6 +277,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
         });
 #endif
     }
+#if STRIPS
+    const int m = m0 + warp_m + i * 16;
+#pragma unroll
+    for (int j = 0; j < FRAGS_N; j += COUNT) {
+      const int n = n0 + warp_n + j * 8;
+      write_float_strip<COUNT, false>(
+          out + matrix + static_cast<size_t>(m) * C_ALL_N + n, strip, sum[i][j], C_M - m, C_N - n, C_ALL_N, lane);
+    }
+#endif
+  }
 }
 
 #if SPLIT > 1

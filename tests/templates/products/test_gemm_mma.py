@@ -1,6 +1,7 @@
 """Products by mma.sync: how the reduction is divided among the blocks of a split."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -90,6 +91,49 @@ def test_results_of_16_bit_floats_are_right_up_to_the_edges_however_they_are_wri
     run_emulated(source.kernel("cuda"), arrays, orders=(0,))
     *given, out = (np.asarray(each, np.float64) for each in arrays)
     assert np.allclose(out, source.reference(*given), rtol=1e-2, atol=1e-2)
+
+
+# Rows that are no whole sectors of 32 bytes, of floats, and odd ones of 16-bit floats.
+REST = Epilogue(True, True, True, "silu")
+IN_STRIPS = {
+    "tf32": (Gemm(37, 45, 24, "tf32", 2, epilogue=REST), None, {"frags_m": 2}),
+    "tf32, two fragments": (Gemm(20, 36, 16, "tf32"), None, {"frags_n": 2}),
+    "windows in groups": (
+        Conv2dNhwc(1, 6, 7, 33, 9, Window((3, 2)), "tf32", REST, 3), None, {"frags_n": 2},
+    ),
+    "tf32, split": (Gemm(20, 42, 128, "tf32", epilogue=REST), None, {"split": 2}),
+    "16 bits, split": (Gemm(20, 42, 128, "bfloat16", epilogue=REST), None, {"split": 2}),
+    "16 bits on copies": (
+        Gemm(37, 46, 24, "float16", epilogue=REST), Gemm(37, 45, 24, "float16", epilogue=REST),
+        {"frags_m": 2},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.many_cases
+@pytest.mark.parametrize("name", IN_STRIPS)
+def test_rows_that_are_no_whole_sectors_are_written_in_strips(name):
+    shape, asked, other = IN_STRIPS[name]
+    source = gemm_mma.kernel(shape, FOUR_BESIDE | other, asked)
+    assert source.defines["STRIPS"] == 1
+    arrays = arrays_of(source)
+    if asked is not None:  # as the kernel that copies would have padded it
+        kernel = source.kernel("cuda")
+        padded = np.pad(arrays[1], ((0, 0), (0, 1)))
+        args = [replace(a, shape=padded.shape) if a.name == "b" else a for a in kernel.args]
+        kernel = replace(kernel, args=tuple(args))
+        run_emulated(kernel, [arrays[0], padded, *arrays[2:]], orders=(0,))
+    else:
+        run_emulated(source.kernel("cuda"), arrays, orders=(0,))
+    *given, out = (np.asarray(each, np.float64) for each in arrays)
+    assert np.allclose(out, source.reference(*given), rtol=2e-2, atol=2e-2)
+
+
+@pytest.mark.parametrize(
+    "shape", [Gemm(64, 48, 32, "tf32"), Gemm(64, 46, 32, "float16"), Gemm(64, 44, 32, "int8")]
+)
+def test_other_rows_are_written_from_registers(shape):
+    assert gemm_mma.kernel(shape, FOUR_BESIDE).defines["STRIPS"] == 0
 
 
 ACROSS = {
