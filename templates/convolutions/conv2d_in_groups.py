@@ -1,7 +1,8 @@
 """NHWC convolutions in groups on tensor cores: which kernels run a shape.
 
 `gemm_tma` multiplies the groups as one product, tile by tile, `conv2d_groups` keeps the filters of
-a group in the registers of warps, and `gemm_mma` multiplies group by group. Estimates choose.
+a group in the registers of warps, `gemm_mma` multiplies group by group, and so does
+`gemm_bf16x3_fused`, floats as TF32. Estimates choose.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from types import ModuleType
 
 from autotune import Target
 
-from ..products import gemm_mma, gemm_tma
+from ..products import gemm_bf16x3_fused, gemm_mma, gemm_tma
 from ..products.gemm_half import chosen_before
 from ..products.gemm_shape import TF32
 from ..products.gemm_tma_form import KNOB
+from ..products.gemm_wgmma import has_wgmma
 from . import conv2d_groups, conv2d_padded
 from .conv2d_nhwc import AcrossGroups, Conv2dNhwc
+from .window_shape import INT32_MAX
 
 # Cycles of the estimates in a microsecond, as measured on an H100 for 22 layers of 16-bit floats
 # in groups of 8 to 112 channels: by TMA of joined groups and of others, by filters in registers of
@@ -26,6 +29,9 @@ from .conv2d_nhwc import AcrossGroups, Conv2dNhwc
 TMA_JOINED, TMA_RATE = 1550, 1850
 EVEN_CHANNELS, EVEN_RATE, GROUPS_RATE = (8, 16, 32), 1450, 1000
 MMA_RATE, AHEAD = 870, 0.9
+# Part of the estimate of sums of two bfloat16 (`gemm_bf16x3_fused`) that is compared to that of
+# ``mma.sync``, of floats as TF32: of 12 drawn layers on an H200 the faster one is chosen for all.
+FUSED_SHARE = 0.9
 
 
 def family_of(
@@ -45,6 +51,8 @@ def _chosen(knobs: Container[str]) -> ModuleType | None:
         return conv2d_groups
     if KNOB in knobs:
         return gemm_tma
+    if "swapped" in knobs:
+        return gemm_bf16x3_fused
     return gemm_mma if chosen_before(knobs) else None
 
 
@@ -52,7 +60,9 @@ def _fastest(shape: Conv2dNhwc, across: AcrossGroups, target: Target) -> ModuleT
     """Return the family whose untuned choice takes the shortest time by its estimate."""
     by_tma = gemm_tma.offered(across, target)
     if shape.dtype == TF32:
-        return gemm_tma if by_tma and gemm_tma.beats_mma_as_tf32(shape) else gemm_mma
+        if by_tma and gemm_tma.beats_mma_as_tf32(shape):
+            return gemm_tma
+        return gemm_bf16x3_fused if _gains_by_pieces(shape, target) else gemm_mma
     times: dict[ModuleType, float] = {}
     if by_tma:
         rate = TMA_JOINED if across.joined > 1 else TMA_RATE
@@ -67,6 +77,14 @@ def _fastest(shape: Conv2dNhwc, across: AcrossGroups, target: Target) -> ModuleT
         return least
     alone = _cycles(gemm_mma, shape, target) / MMA_RATE
     return gemm_mma if alone < AHEAD * times[least] else least
+
+
+def _gains_by_pieces(shape: Conv2dNhwc, target: Target) -> bool:
+    """Return whether floats as TF32 are multiplied faster as sums of two bfloat16."""
+    if not has_wgmma(target) or shape.h * shape.w * shape.ci > INT32_MAX:
+        return False
+    pieces = FUSED_SHARE * _cycles(gemm_bf16x3_fused, shape, target)
+    return pieces < _cycles(gemm_mma, shape, target)
 
 
 def _cycles(family: ModuleType, shape: Conv2dNhwc, target: Target) -> float:

@@ -31,7 +31,7 @@ SHORT_SUM = 64
 # cycle, as in `conv2d_transpose`; and, which estimates of ``mma.sync`` do not count, of a launch,
 # and of a multiprocessor for each result, more where rows are odd. They count the launch that adds
 # up the sums of a split, which overlaps.
-COPIES, BYTES_A_CYCLE, MMA_START, WRITTEN, WRITTEN_ODD = 2000, 17, 2500, 0.55, 1.57
+COPIES, BYTES_A_CYCLE, MMA_START, WRITTEN, WRITTEN_ODD = 2000, 17, 2500, 0.55, 0.6
 SPLIT_OVERLAPPED = 2500
 # The same of floats as TF32 for a residual, and of those on copies, whose blocks wait for it.
 RESIDUAL, RESIDUAL_ON_COPIES = 1.4, 8000
