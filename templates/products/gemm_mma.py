@@ -47,6 +47,9 @@ FLOATS_START, ADDING, COPIED_BYTES, FAR_BYTES = 2030, 2380, 23, 2400
 NEAR_BYTES = 30_000_000
 # Untuned, the copies of a K tile that are narrower than 16 bytes, counting gathered ones twice.
 MOST_COPIES = 48
+# Results from which on even rows of floats that are no whole sectors are written in strips: 6x28x48
+# as TF32 took an H200 1.83 us so, and 1.63 without, 202 of 8x4x4 pixels 3.97 and 4.11.
+MANY_EVEN = 2**14
 # Shared memory of a warp for 16 rows of 32 floats, each row padded by 32 bytes.
 FLOAT_STRIP_BYTES = 16 * (4 * 32 + 32)
 
@@ -282,10 +285,7 @@ def kernel(
     grid = (shape.batch * tiling.blocks[0] * tiling.blocks[1], c["split"])
     names, out = first_names(asked), result_name(asked)
     main = [*names, "partial" if split else out]
-    # Rows of floats that are no whole sectors of 32 bytes, and of 16-bit floats that are odd, are
-    # written in strips, each warp by its own, where the stages were.
-    whole = 8 if split or floats else 2
-    strips = not integers and asked.n % whole > 0
+    strips = _in_strips(asked, floats or split)
     shared = max(tiling.shared_bytes, strips * tiling.threads // 32 * FLOAT_STRIP_BYTES)
     calls = [call("gemm_mma", main, grid, tiling.threads, shared)]
     size = asked.batch * asked.m * asked.n
@@ -308,6 +308,18 @@ def kernel(
         calls,
         (c["split"], size) if split else None,
     )
+
+
+def _in_strips(asked: Product, floats: bool) -> bool:
+    """Return whether each warp writes rows in strips, where the stages were.
+
+    Args:
+        floats: whether results, or partial sums, are floats.
+    """
+    if asked.dtype == "int8" or asked.n % 2:
+        return asked.dtype != "int8"
+    many = asked.batch * asked.m * asked.n >= MANY_EVEN
+    return floats and asked.n % 8 > 0 and many
 
 
 def _defines(

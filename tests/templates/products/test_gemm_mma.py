@@ -97,12 +97,12 @@ def test_results_of_16_bit_floats_are_right_up_to_the_edges_however_they_are_wri
 REST = Epilogue(True, True, True, "silu")
 IN_STRIPS = {
     "tf32": (Gemm(37, 45, 24, "tf32", 2, epilogue=REST), None, {"frags_m": 2}),
-    "tf32, two fragments": (Gemm(20, 36, 16, "tf32"), None, {"frags_n": 2}),
+    "tf32, two fragments": (Gemm(512, 36, 16, "tf32"), None, {"frags_n": 2}),
     "windows in groups": (
         Conv2dNhwc(1, 6, 7, 33, 9, Window((3, 2)), "tf32", REST, 3), None, {"frags_n": 2},
     ),
-    "tf32, split": (Gemm(20, 42, 128, "tf32", epilogue=REST), None, {"split": 2}),
-    "16 bits, split": (Gemm(20, 42, 128, "bfloat16", epilogue=REST), None, {"split": 2}),
+    "tf32, split": (Gemm(20, 41, 128, "tf32", epilogue=REST), None, {"split": 2}),
+    "16 bits, split": (Gemm(410, 42, 128, "bfloat16", epilogue=REST), None, {"split": 2}),
     "16 bits on copies": (
         Gemm(37, 46, 24, "float16", epilogue=REST), Gemm(37, 45, 24, "float16", epilogue=REST),
         {"frags_m": 2},
@@ -130,7 +130,13 @@ def test_rows_that_are_no_whole_sectors_are_written_in_strips(name):
 
 
 @pytest.mark.parametrize(
-    "shape", [Gemm(64, 48, 32, "tf32"), Gemm(64, 46, 32, "float16"), Gemm(64, 44, 32, "int8")]
+    "shape",
+    [
+        Gemm(512, 48, 32, "tf32"),
+        Gemm(6, 28, 48, "tf32"),
+        Gemm(64, 46, 32, "float16"),
+        Gemm(64, 44, 32, "int8"),
+    ],
 )
 def test_other_rows_are_written_from_registers(shape):
     assert gemm_mma.kernel(shape, FOUR_BESIDE).defines["STRIPS"] == 0
