@@ -33,6 +33,9 @@ SHORT_SUM = 64
 # up the sums of a split, which overlaps.
 COPIES, BYTES_A_CYCLE, MMA_START, WRITTEN, WRITTEN_ODD = 2000, 17, 2500, 0.55, 0.6
 SPLIT_OVERLAPPED = 2500
+# What odd rows take more beside those on copies, which they were fitted with before strips: 80->25
+# by 2x2 of 2 on 8x38x38 took an H200 5.76 us by ``mma.sync``, 5.37 on copies.
+ODD_BESIDE_COPIES = 0.97
 # The same of floats as TF32 for a residual, and of those on copies, whose blocks wait for it.
 RESIDUAL, RESIDUAL_ON_COPIES = 1.4, 8000
 # Part of the estimate of floats as TF32 on copies that is comparable to those of kernels without
@@ -79,8 +82,10 @@ def is_faster_by_words(shape: Conv2dNhwc, target: Target) -> bool:
     Boxes of TMA have 32 channels of a tap, however few there are, and it starts when images are
     copied.
     """
-    fits = suits_words(shape)
-    return fits and mma_cycles(shape, shape, None, target) < cycles_on_copies(shape, target)
+    if not suits_words(shape):
+        return False
+    odd = ODD_BESIDE_COPIES * (shape.n % 2) * shape.m * shape.n / common.multiprocessors(target)
+    return mma_cycles(shape, shape, None, target) + odd < cycles_on_copies(shape, target)
 
 
 def cycles_on_copies(shape: Conv2dNhwc, target: Target) -> float:
