@@ -85,6 +85,8 @@ _WINDOWS = (
     Conv(8, 85, 85, 293, 8, (3, 1), padding=(1, 0, 1, 0), after=_RELU),
     Conv(8, 66, 69, 130, 17, (1, 7), padding=(0, 9, 0, 9), dilation=(3, 3), layout="NHWC"),
     Conv(8, 200, 203, 119, 3, (4, 4), (2, 2), (1,) * 4, layout="NHWC"),
+    Conv(8, 69, 69, 123, 432, (2, 2), after=After(True, True, activation="silu"), **_TF32),
+    Conv(2, 80, 83, 412, 596, (1, 7), (2, 2), (0, 6, 0, 6), (2, 2), **_TF32),
     Conv(8, 76, 79, 212, 440, (5, 5), (2, 2), (2,) * 4, groups=4, **_TF32),
     Conv(8, 49, 49, 34, 218, (5, 5), padding=(2,) * 4, groups=2, after=_SILU),
     Conv(8, 56, 56, 128, 128, (3, 3), padding=(1,) * 4, groups=4, after=_RELU, **_HALF),

@@ -47,8 +47,9 @@ FLOATS_START, ADDING, COPIED_BYTES, FAR_BYTES = 2030, 2380, 23, 2400
 NEAR_BYTES = 30_000_000
 # Untuned, the copies of a K tile that are narrower than 16 bytes, counting gathered ones twice.
 MOST_COPIES = 48
-# Results from which on even rows of floats that are no whole sectors are written in strips: 6x28x48
-# as TF32 took an H200 1.83 us so, and 1.63 without, 202 of 8x4x4 pixels 3.97 and 4.11.
+# Results from which on even rows of floats that are no whole sectors are written in strips: of
+# 6x28x48 as TF32 an H200 took 1.83 us so, and 1.63 without, of 202 filters on 128 pixels 3.97 and
+# 4.11.
 MANY_EVEN = 2**14
 # Shared memory of a warp for 16 rows of 32 floats, each row padded by 32 bytes.
 FLOAT_STRIP_BYTES = 16 * (4 * 32 + 32)
