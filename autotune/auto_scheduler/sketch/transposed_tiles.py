@@ -11,6 +11,7 @@ by vectors, too. TVM's rules copy tiles as they lie.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import Enum
 from math import prod
 from typing import ClassVar
 
@@ -38,6 +39,14 @@ _MANY_TERMS = 2**30
 _WORD_BITS, _VECTOR = 32, 4
 
 
+class _Copy(Enum):
+    """How an operand that lies along the sum comes to shared memory."""
+
+    PLAIN = "as it lies"
+    TRANSPOSED = "transposed on its way"
+    STORED = "of a copy that another kernel stores transposed"
+
+
 class TransposeTiles:
     """Let the threads of a block transpose tiles on their way to shared memory."""
 
@@ -52,6 +61,8 @@ class TransposeTiles:
         """Copy tiles as they lie, or of a permuted view, which another kernel may store before.
 
         The copy in shared memory is attached at the end of the outermost tile of reductions.
+        Several products of a graph are copied alike: what is best for one of them is for the
+        others, and alternatives of each would multiply.
         """
         reader, new = _reader(context, state, stage_id), state.copy()
         assert reader is not None
@@ -62,9 +73,17 @@ class TransposeTiles:
         new.cache_read(stage_id + 1, "shared", [reader + 1])
         new.compute_at(stage_id + 2, at, reduce_tile_end(new.stages[at]))
         new.compute_inline(stage_id + 1)
-        yield from CacheRead().apply(context, state, stage_id)
-        yield new, stage_id
+        copies = [_Copy.PLAIN, _Copy.TRANSPOSED]
         if _pays_stored(state.stages[reader].op, state.stages[stage_id].op):
+            copies.append(_Copy.STORED)
+        before = _copied_before(state, reader, stage_id)
+        if before is not None:
+            copies = [before if before in copies else _Copy.TRANSPOSED]
+        if _Copy.PLAIN in copies:
+            yield from CacheRead().apply(context, state, stage_id)
+        if _Copy.TRANSPOSED in copies:
+            yield new, stage_id
+        if _Copy.STORED in copies:
             yield stored, stage_id + 1
 
 
@@ -80,6 +99,32 @@ def _reader(context: SketchContext, state: State, stage_id: int) -> int | None:
     if _terms(op) < _SOME_TERMS:
         return None
     return found[0] if _lies_along_sum(op, source) else None
+
+
+def _copied_before(state: State, reader: int, stage_id: int) -> _Copy | None:
+    """Return how the same operand of a product that was derived before is copied, if of any."""
+    operand = list(reads_of(state.stages[reader].op)).index(state.stages[stage_id].op)
+    for each, stage in enumerate(state.stages):
+        op = stage.op
+        if each == reader or not isinstance(op, ComputeOp) or product_of(op, TENSOR_CORE):
+            continue
+        sources = list(reads_of(op))[operand : operand + 1]
+        found = _copy_of(state, op, sources[0]) if sources and op.reduce_axis else None
+        if found is not None:
+            return found
+    return None
+
+
+def _copy_of(state: State, op: ComputeOp, copy: Operation) -> _Copy | None:
+    """Return how an operand came to shared memory; None if it does not lie along the sum."""
+    if not isinstance(copy, ComputeOp) or not copy.name.endswith(".shared"):
+        return None
+    source = state.stages[state.stage_id(next(iter(reads_of(copy))))]
+    if source.name.endswith(f".{PERMUTED}"):
+        inlined = source.compute_at is ComputeAtKind.INLINED
+        return _Copy.TRANSPOSED if inlined else _Copy.STORED
+    plain = _terms(op) >= _SOME_TERMS and _lies_along_sum(op, copy)
+    return _Copy.PLAIN if plain else None
 
 
 def _pays_stored(op: Operation, source: Operation) -> bool:

@@ -95,6 +95,32 @@ def test_small_products_are_copied_as_they_lie_so_that_several_have_few_sketches
     assert any(map(transposed, sketches_of(task_of(product(256, 256, 256)), PARAMS)))
 
 
+def copies(state):
+    """Return how operands that lie along sums are copied, by the names of what they are of."""
+    return {each.rstrip("*"): "stored" if each.endswith("*") else "tiles" for each in
+            transposed(state)}  # fmt: skip
+
+
+def test_several_products_are_copied_alike_so_that_sketches_do_not_multiply():
+    one, three = (sketches_of(task_of(chain(count, 2048)), PARAMS) for count in (1, 3))
+    assert len(three) == len(one) == 9
+    for sketch in three:
+        found, weights = copies(sketch), ("a1", "a2", "a3")
+        assert len({found.get(each) for each in weights}) == 1
+        others = [each for each in transposed(sketch) if each.rstrip("*") not in weights]
+        assert len(others) in (0, 3)
+
+
+def test_where_an_operand_cannot_be_stored_as_that_of_another_product_its_tiles_are_transposed():
+    a, b, c = (te.placeholder(shape, name=name) for name, shape in
+               (("a", (2048, 2048)), ("b", (2050, 2048)), ("c", (2048, 2050))))  # fmt: skip
+    last = topi.nn.matmul(topi.nn.matmul(a, b, transpose_b=True), c, transpose_b=True)
+    found = [copies(each) for each in sketches_of(task_of([a, b, c, last]), PARAMS)]
+    assert {(each.get("b"), each.get("c")) for each in found} == {
+        (None, None), ("tiles", "tiles"), ("tiles", "stored"),
+    }  # fmt: skip
+
+
 def test_records_say_that_tiles_are_of_a_permuted_view_that_is_stored_nowhere():
     sketches = sketches_of(task_of(product(512, 512, 512)), PARAMS)
     (state,) = [each for each in sketches if transposed(each) == ("a",)]
