@@ -124,7 +124,7 @@ CUDA = replace(
     headers=("cuda_fp16.h", "cuda_bf16.h", "cuda_pipeline.h", HEADER),
     flags={FENCE: f"-arch={ARCH}"},
     shared_alignment={FENCE: ALIGNMENT, HEADER: FRAGMENT_ALIGNMENT},
-    entry='extern "C" __global__ void __launch_bounds__({threads})\n{name}({params}) {{',
+    entry='extern "C" __global__ void __launch_bounds__({bounds})\n{name}({params}) {{',
     restrict="__restrict__",
     unroll="#pragma unroll",
     vector_bytes=16,

@@ -45,7 +45,7 @@ class Dialect:
         headers: in the order they are written; only those that are needed are.
         flags: of the compiler, by helper or header that needs it.
         shared_alignment: bytes at whose multiples shared arrays begin, by helper that needs it.
-        entry: head of a function; ``{threads}``, ``{name}``, ``{params}``.
+        entry: head of a function; ``{bounds}`` of its launch, ``{name}``, ``{params}``.
         restrict: the word for a pointer that has no alias.
         unroll: pragma in front of a loop to unroll; ``{}`` is the extent.
         vector_bytes: widest vector load or store; 0 for a dialect without.

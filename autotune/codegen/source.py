@@ -153,7 +153,7 @@ class _KernelPrinter:
         for n in self.kernel.block:
             threads *= n
         head = self.dialect.entry.format(
-            threads=threads,
+            bounds=f"{threads}, {kernel.min_blocks}" if kernel.min_blocks else threads,
             name=self.entry,
             params=_join([self._parameter(b) for b in self.kernel.params]),
         )

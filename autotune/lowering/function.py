@@ -39,6 +39,7 @@ class LoweredKernel:
         shared: the shared buffers that the body allocates.
         local: the private buffers that the body allocates.
         vthreads: copies of the innermost statements that virtual threads made, at most.
+        min_blocks: blocks that a multiprocessor is to hold at once; 0 if nothing is said.
         stage: name of the stage that it computes; empty for a CPU.
         unfinished: why it cannot be launched on a GPU yet; such a kernel can be printed only.
     """
@@ -51,6 +52,7 @@ class LoweredKernel:
     shared: tuple[Buffer, ...] = ()
     local: tuple[Buffer, ...] = ()
     vthreads: int = 1
+    min_blocks: int = 0
     stage: str = ""
     unfinished: str = ""
 
@@ -147,7 +149,8 @@ class LoweredFunction:
                 indent = "    "
             elif self.on_gpu:
                 grid = ", ".join(map(printer.expr, kernel.grid))
-                lines.append(f"  launch {kernel.name} grid=({grid}) block={kernel.block}:")
+                bounds = f" min_blocks={kernel.min_blocks}" if kernel.min_blocks else ""
+                lines.append(f"  launch {kernel.name} grid=({grid}) block={kernel.block}{bounds}:")
                 indent = "    "
             lines += printer.stmt(kernel.body, indent)
         return "\n".join(lines)

@@ -20,6 +20,7 @@ from autotune.lowering.buffers import TensorStorages
 from autotune.lowering.extents import as_extent, expr_of
 from autotune.lowering.extern_texts import imported_texts
 from autotune.lowering.function import LoweredFunction, LoweredKernel
+from autotune.lowering.launch_bounds import min_blocks_of
 from autotune.lowering.nest import make_nests
 from autotune.lowering.passes.draft import Draft
 from autotune.lowering.passes.table import PASSES
@@ -322,6 +323,7 @@ class _Lowering:
             grid={t.tag: expr_of(self.simplifier, t.extent) for t in blocks},
             vthreads=prod(t.count for t in plan.virtual.values() if t.root is stage),
             limits=self.limits,
+            min_blocks=min_blocks_of(plan, stage),
             by_hand=isinstance(stage.op, ExternOp),
         )
 

@@ -59,6 +59,7 @@ def _together(first: LoweredKernel, second: LoweredKernel) -> LoweredKernel:
         shared=(*first.shared, *second.shared),
         local=(*first.local, *second.local),
         vthreads=max(first.vthreads, second.vthreads),
+        min_blocks=max(first.min_blocks, second.min_blocks),
     )
 
 

@@ -44,6 +44,7 @@ def describe_kernel(body: Stmt, draft: Draft) -> LoweredKernel:
         shared=tuple(b for b in allocated if b.scope == "shared" and b not in draft.of_warps),
         local=tuple(b for b in allocated if b.scope == "local"),
         vthreads=draft.vthreads,
+        min_blocks=draft.min_blocks,
     )
 
 

@@ -29,6 +29,7 @@ class Draft:
         threads: its thread axes.
         grid: extents of the axes of blocks, by tag.
         vthreads: how many virtual threads there were.
+        min_blocks: blocks that a multiprocessor is to hold at least; 0 if nothing is said.
         limits: of the device; None where they are not checked.
         by_hand: whether a script wrote its statements (`te.extern`), in which threads may write
             what others wrote.
@@ -48,6 +49,7 @@ class Draft:
     threads: Sequence[Thread] = ()
     grid: Mapping[str, int | Expr] = field(default_factory=dict)
     vthreads: int = 1
+    min_blocks: int = 0
     limits: Limits | None = None
     by_hand: bool = False
     private: Set[Buffer] = frozenset()
