@@ -87,6 +87,7 @@ ABLATIONS: dict[str, Callable[[], None]] = {
     "beside": _without_beside,
     "vectors": lambda: setattr(annotate_gpu, "VECTOR_LENGTHS", (1,)),
     "gaps": lambda: setattr(annotate_gpu, "ROW_OFFSETS", (0,)),
+    "bounds": lambda: setattr(annotate_gpu, "MIN_BLOCKS", (0,)),
     "split": partial(_without_rule, "SplitAcrossBlocks"),
     "runs": _without_runs,
     "zeros": _without_zeros,

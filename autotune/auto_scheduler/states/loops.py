@@ -130,13 +130,15 @@ class Iterator:
 class StageAttributes:
     """Hints of a stage: `auto_unroll_max_step` in statements, `storage_offset` in elements.
 
-    `pipeline` is the number of buffers of the copies attached to it, `tensor_core` names the
-    instructions that compute it on tensor cores (see `PragmaStep`).
+    `pipeline` is the number of buffers of the copies attached to it, `min_blocks` how many blocks
+    of its kernel a multiprocessor is to hold, and `tensor_core` names the instructions that
+    compute it on tensor cores (see `PragmaStep`).
     """
 
     auto_unroll_max_step: int = 0
     storage_offset: int = 0
     pipeline: int = 0
+    min_blocks: int = 0
     tensor_core: str = ""
 
 

@@ -41,6 +41,8 @@ def _stage_lines(
         lines.append(f"{pad}{stage.name} storage_offset: {stage.attrs.storage_offset}")
     if stage.attrs.pipeline:
         lines.append(f"{pad}{stage.name} software_pipeline: {stage.attrs.pipeline}")
+    if stage.attrs.min_blocks:
+        lines.append(f"{pad}{stage.name} min_blocks: {stage.attrs.min_blocks}")
     for i, loop in enumerate(stage.iters):
         if loop.extent != 1:
             known = "(None)" if loop.range is None else str(loop.range)

@@ -23,6 +23,8 @@ from autotune.errors import ScheduleError
 
 UNROLL = "auto_unroll_max_step"
 PIPELINE = "software_pipeline"
+# How many blocks a multiprocessor is to hold at once.
+MIN_BLOCKS = "min_blocks"
 TENSOR_CORE = "tensor_core"
 WGMMA = "wgmma"
 # The same instructions, of whose left operand threads pass what they read of shared memory.
@@ -37,6 +39,8 @@ SKIP_REGION = "debug_skip_region"
 _DIGITS = 9
 # More buffers than this leave too little memory for each.
 MOST_BUFFERS = 16
+# No multiprocessor holds more blocks.
+MOST_BLOCKS = 32
 
 
 def _annotation(value: object) -> Annotation:
@@ -154,7 +158,8 @@ class PragmaStep(TransformStep):
 
     ``software_pipeline`` is ours, TVM knows none: the copies in shared memory attached to a loop
     are made ahead of their use, by asynchronous copies in N buffers, or, with N of 1, through
-    registers in two. Without the step, as with N of 0, they are not.
+    registers in two. Without the step, as with N of 0, they are not. So is ``min_blocks``: threads
+    get so few registers that a multiprocessor holds N blocks of the kernel at once.
     """
 
     tag: ClassVar[str] = "PR"
@@ -171,6 +176,11 @@ class PragmaStep(TransformStep):
     def pipeline(self) -> int | None:
         """The number of buffers of a pipeline; None if the hint is another one."""
         return self._number(PIPELINE)
+
+    @property
+    def min_blocks(self) -> int | None:
+        """The number of blocks of a multiprocessor; None if the hint is another one."""
+        return self._number(MIN_BLOCKS)
 
     def _number(self, wanted: str) -> int | None:
         key, _, value = self.pragma_type.partition("$")
@@ -195,6 +205,8 @@ class PragmaStep(TransformStep):
         elif self.pipeline is not None and self.pipeline <= MOST_BUFFERS:
             state.loop(self, stage, self.iter_id)
             attrs = replace(stage.attrs, pipeline=self.pipeline)
+        elif self.min_blocks is not None and self.min_blocks <= MOST_BLOCKS:
+            attrs = replace(stage.attrs, min_blocks=self.min_blocks)
         else:
             raise self._unknown()
         return state.with_stage(self, replace(stage, attrs=attrs))
@@ -211,6 +223,8 @@ class PragmaStep(TransformStep):
             on.pragma(self.stage_id, self.iter_id, "unroll_explicit", True)
         elif self.pipeline is not None and self.pipeline <= MOST_BUFFERS:
             on.pipeline(self.stage_id, self.iter_id, self.pipeline)
+        elif self.min_blocks is not None and self.min_blocks <= MOST_BLOCKS:
+            on.pragma(self.stage_id, self.iter_id, MIN_BLOCKS, self.min_blocks)
         else:
             raise self._unknown()
 
@@ -218,7 +232,8 @@ class PragmaStep(TransformStep):
         return refuse(
             self,
             f"expected {UNROLL}$<number>, {PIPELINE}$<number up to {MOST_BUFFERS}>, "
-            f"{', '.join(_INSTRUCTIONS)}, {PERSISTENT} or {SKIP_REGION}",
+            f"{MIN_BLOCKS}$<number up to {MOST_BLOCKS}>, {', '.join(_INSTRUCTIONS)}, {PERSISTENT} "
+            f"or {SKIP_REGION}",
         )
 
 

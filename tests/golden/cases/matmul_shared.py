@@ -55,6 +55,15 @@ def matmul_shared_async():
 
 
 @case("cuda")
+def matmul_shared_two_blocks():
+    """Registers for two blocks of a multiprocessor at least."""
+    schedule, tensors = shared_matmul()
+    product = schedule.stages[-1]
+    product.pragma(product.leaf_iter_vars[0], "min_blocks", 2)
+    return schedule, tensors
+
+
+@case("cuda")
 def matmul_shared_odd_sizes():
     return shared_matmul(size=50)
 

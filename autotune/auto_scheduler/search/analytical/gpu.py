@@ -146,6 +146,8 @@ class GpuCostModel:
                 rows[:, tiled.pipeline] = np.minimum(rows[:, tiled.pipeline], most)
             rows = with_fewest_loops(tiled, rows, _MOST_INNERMOST)
             rows = with_lowest_limit(tiled, rows, UNROLL_LIMITS)
+            if tiled.min_blocks is not None:
+                rows[:, tiled.min_blocks] = StageEstimate(tiled, rows, self.device).min_blocks
         return with_lowest_plain_limits(self.numbers.plain, rows, UNROLL_LIMITS)
 
     def feasible(self, rows: Rows) -> Mask:
@@ -189,8 +191,12 @@ class GpuCostModel:
 
     @cached_property
     def _choices(self) -> list[int]:
-        """Columns of choices that no tiled stage shows."""
-        shown = {column for each in self.tiled for column in (each.unroll, each.pipeline)}
+        """Columns of choices that no tiled stage shows, nor follow from others."""
+        shown = {
+            column
+            for each in self.tiled
+            for column in (each.unroll, each.pipeline, each.min_blocks)
+        }
         shown |= {one.vector for each in self.tiled for one in each.inputs}
         return self.program.choices_besides(shown)
 

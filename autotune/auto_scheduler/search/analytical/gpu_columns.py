@@ -46,7 +46,6 @@ class Traffic:
         width: neighbours among them that one instruction reads.
         distinct: threads of a warp that read different elements.
         conflict: threads of a warp that access the same bank.
-        held: elements that one thread copies.
     """
 
     elements: Column
@@ -58,7 +57,6 @@ class Traffic:
     width: Column
     distinct: Column
     conflict: Column
-    held: Column
 
     @property
     def reads(self) -> Column:
@@ -255,18 +253,10 @@ def traffic_of(
         written: whether the inner loops are written out, 0 or 1.
         extents: of what a block reads of it for one chunk: its `footprint`.
     """
-    elements = _product(extents, levels)
+    elements = product_of(extents, levels)
     width = levels.one() if source.vector is None else rows[:, source.vector].astype(np.float64)
     run = contiguous(source, levels, extents)
     sectors = elements / run * np.ceil(run * source.item / _SECTOR)
-    per_thread = [
-        a * b
-        for a, b in zip(
-            footprint(source, levels, slice(2, None), slice(0, 0)),
-            footprint(source, levels, slice(0, 1), slice(0, 0)),
-            strict=True,
-        )
-    ]
     again = np.where(written > 0, 1.0, _repeats(source, levels))
     wide = _width(source, levels, extents)
     distinct, conflict = _banks(source, levels, strides_of(source, rows, extents), wide)
@@ -275,13 +265,19 @@ def traffic_of(
         copies=np.ceil(elements / (shape.threads * width)),
         regular=_regular(extents, shape.threads * width),
         sectors=sectors,
-        loads=_product(per_thread, levels),
+        loads=loads_of(source, levels),
         again=again,
         width=wide,
         distinct=distinct,
         conflict=conflict,
-        held=np.ceil(elements / shape.threads),
     )
+
+
+def loads_of(source: TileInput, levels: Levels) -> Column:
+    """Return how many elements of an input one thread needs for one step of the reduction."""
+    own = footprint(source, levels, slice(2, None), slice(0, 0))
+    virtual = footprint(source, levels, slice(0, 1), slice(0, 0))
+    return product_of(own, levels) * product_of(virtual, levels)
 
 
 def _regular(extents: list[Column], step: Column) -> Column:
@@ -379,7 +375,8 @@ def _banks(
     return distinct, conflict
 
 
-def _product(columns: list[Column], levels: Levels) -> Column:
+def product_of(columns: list[Column], levels: Levels) -> Column:
+    """Return the product of some columns; ones where there is none."""
     result = levels.one()
     for each in columns:
         result = result * each

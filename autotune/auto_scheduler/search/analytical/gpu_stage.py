@@ -13,13 +13,16 @@ from autotune.auto_scheduler.search.analytical.gpu_columns import (
     Traffic,
     footprint,
     lengths_of,
+    loads_of,
     multiplied,
+    product_of,
     strides_of,
     traffic_of,
     unrolled_steps,
 )
 from autotune.auto_scheduler.search.analytical.gpu_parameters import GpuParameters
 from autotune.auto_scheduler.search.analytical.tiles import Column, Tiled, TileInput, terms
+from autotune.auto_scheduler.search.space.annotate_gpu import MIN_BLOCKS
 from autotune.auto_scheduler.search.space.program import Rows
 
 Mask = npt.NDArray[np.bool_]
@@ -129,10 +132,10 @@ class StageEstimate:
     @cached_property
     def registers(self) -> Column:
         """Registers of a thread, estimated."""
-        loads = self._total([each.loads for each in self.traffic])
-        held = np.where(
-            self.buffers == 1, self._total([each.held for _, each in self.copied]), 0.0
-        )
+        loads = self._total([loads_of(each, self.levels) for each in self.tiled.inputs])
+        copies = [product_of(extents, self.levels) for _, extents in self.shared_extents]
+        held = self._total([np.ceil(each / self.shape.threads) for each in copies])
+        held = np.where(self.buffers == 1, held, 0.0)
         return np.minimum(
             _BASE_REGISTERS + self.shape.accumulators + loads + held, _MOST_REGISTERS
         )
@@ -149,6 +152,12 @@ class StageEstimate:
             device.shared_bytes // (self.shared_bytes + 1024),
         ]
         return np.asarray(np.maximum(np.minimum.reduce(limits), 1.0))
+
+    @cached_property
+    def min_blocks(self) -> Rows:
+        """The most of `MIN_BLOCKS` that a multiprocessor holds by these estimates."""
+        values = np.array(MIN_BLOCKS)
+        return np.asarray(values[np.searchsorted(values, self.resident, side="right") - 1])
 
     @cached_property
     def unrolled(self) -> Column:

@@ -26,7 +26,7 @@ from autotune.auto_scheduler.sketch.lanes import lanes_of
 from autotune.auto_scheduler.sketch.stage_queries import original_names
 from autotune.auto_scheduler.states.loops import Stage
 from autotune.auto_scheduler.transform_steps import PragmaStep, StorageAlignStep
-from autotune.auto_scheduler.transform_steps.loops import PIPELINE, UNROLL
+from autotune.auto_scheduler.transform_steps.loops import MIN_BLOCKS, PIPELINE, UNROLL
 from autotune.ir import Add, Expr, FloorDiv, IntImm, IterVar, Mul, Rewriter, Sub, Var
 from autotune.ir.dtype import bits_of
 from autotune.te.relation import extent_of
@@ -128,6 +128,7 @@ class Tiled:
         pipeline: column of the number of buffers of its copies; None if it has one of each.
         apart: whether another stage takes its results from it, tile by tile.
         lanes: the number of the data axis whose loop is the innermost.
+        min_blocks: column of the blocks that a multiprocessor is to hold; None if nothing is said.
     """
 
     stage_id: int
@@ -139,12 +140,13 @@ class Tiled:
     apart: bool = False
     pipeline: int | None = None
     lanes: int = -1
+    min_blocks: int | None = None
 
 
 def columns_of(tiled: Tiled) -> set[int]:
     """Return the columns of a row that a tiled stage depends on."""
     runs = [axis.columns for axis in (*tiled.data, *tiled.reductions) if axis.columns is not None]
-    single = [tiled.unroll, tiled.pipeline]
+    single = [tiled.unroll, tiled.pipeline, tiled.min_blocks]
     single += [column for each in tiled.inputs for column in (each.vector, each.row)]
     found = {column for column in single if column is not None}
     return found.union(*(range(each.start, each.stop) for each in runs))
@@ -198,6 +200,7 @@ def _tiled(program: Program, stage_id: int, rewrites: bool) -> Tiled:
         hint_column(program, stage_id, UNROLL), stage_id in state.attach,
         hint_column(program, stage_id, PIPELINE),
         next(i for i, group in enumerate(groups) if lanes in group),
+        hint_column(program, stage_id, MIN_BLOCKS),
     )  # fmt: skip
 
 

@@ -56,6 +56,8 @@ _WORD = 4
 # Persistent blocks of a multiprocessor.
 RESIDENT = (1, 2)
 THREADS = (32, 64, 128, 256, 512, 1024)
+# Blocks of tiles that a multiprocessor is to hold at least.
+MIN_BLOCKS = (0, 2, 3, 4, 5, 6, 8, 10, 12, 16)
 _NO_SPLIT = "auto_scheduler_no_split_at_inner"
 _ALWAYS_UNROLL = "auto_scheduler_always_unroll_inner"
 
@@ -88,6 +90,9 @@ def gpu_program(
     for stage_id in range(len(sketch.stages)):
         _unroll(work, stage_id)
         _pipeline(work, stage_id)
+    for stage_id in roots.values():
+        if len(MIN_BLOCKS) > 1 and not work.stage(stage_id).attrs.tensor_core:
+            work.min_blocks(stage_id, MIN_BLOCKS)
     return work.program()
 
 

@@ -23,9 +23,11 @@ from autotune.auto_scheduler.transform_steps import (
     StorageAlignStep,
     TransformStep,
 )
-from autotune.auto_scheduler.transform_steps.loops import PIPELINE, UNROLL
+from autotune.auto_scheduler.transform_steps.loops import MIN_BLOCKS, PIPELINE
 
 Rows = npt.NDArray[np.int64]
+# Hints that are left out of a candidate, as they say nothing.
+_NOTHING = (f"{PIPELINE}$0", f"{MIN_BLOCKS}$0")
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,8 @@ class ChoiceSlot:
 
     Attributes:
         step: which step of the program has it: the length of a split, a limit of unrolling, the
-            number of buffers, or by how much rows of a tile in shared memory are longer.
+            number of buffers, by how much rows of a tile in shared memory are longer, or how many
+            blocks a multiprocessor is to hold.
         values: the numbers.
     """
 
@@ -175,23 +178,27 @@ def _filled(step: TransformStep, values: list[int]) -> TransformStep:
     if isinstance(step, StorageAlignStep):
         return replace(step, offset=values[0])
     assert isinstance(step, PragmaStep)
-    key = UNROLL if step.pipeline is None else PIPELINE
-    return replace(step, pragma_type=f"{key}${values[0]}")
+    return replace(step, pragma_type=f"{_key(step)}${values[0]}")
+
+
+def _key(step: PragmaStep) -> str:
+    """Return the name of a hint without its number."""
+    return step.pragma_type.partition("$")[0]
 
 
 def _is_nothing(step: TransformStep) -> bool:
     """Whether a step says nothing: records are clearer without, and TVM can replay them."""
     if isinstance(step, StorageAlignStep):
         return step.offset == 0
-    return isinstance(step, PragmaStep) and step.pragma_type == f"{PIPELINE}$0"
+    return isinstance(step, PragmaStep) and step.pragma_type in _NOTHING
 
 
 def _nothing_like(step: TransformStep) -> TransformStep | None:
     """Return what a step is where it says nothing; None for steps that always say something."""
     if isinstance(step, StorageAlignStep):
         return replace(step, offset=0)
-    if isinstance(step, PragmaStep) and step.pipeline is not None:
-        return replace(step, pragma_type=f"{PIPELINE}$0")
+    if isinstance(step, PragmaStep) and f"{_key(step)}$0" in _NOTHING:
+        return replace(step, pragma_type=f"{_key(step)}$0")
     return None
 
 
@@ -201,8 +208,8 @@ def _numbers(step: TransformStep) -> list[int] | None:
     if isinstance(step, StorageAlignStep):
         return [step.offset]
     if isinstance(step, PragmaStep):
-        number = step.unroll if step.pipeline is None else step.pipeline
-        return None if number is None else [number]
+        numbers = (step.unroll, step.pipeline, step.min_blocks)
+        return next(([number] for number in numbers if number is not None), None)
     return None
 
 

@@ -17,7 +17,7 @@ from autotune.auto_scheduler.transform_steps import (
     SplitStep,
     TransformStep,
 )
-from autotune.auto_scheduler.transform_steps.loops import PIPELINE
+from autotune.auto_scheduler.transform_steps.loops import MIN_BLOCKS, PIPELINE
 
 
 class Annotator:
@@ -88,6 +88,10 @@ class Annotator:
     def pipeline(self, stage_id: int, iter_id: int, values: Sequence[int]) -> None:
         """Leave open how far ahead the copies that are attached to a loop are made."""
         self.choose(PragmaStep(stage_id, iter_id, f"{PIPELINE}${values[0]}"), values)
+
+    def min_blocks(self, stage_id: int, values: Sequence[int]) -> None:
+        """Leave open how many blocks of a stage's kernel a multiprocessor is to hold."""
+        self.choose(PragmaStep(stage_id, 0, f"{MIN_BLOCKS}${values[0]}"), values)
 
     def outer_spatial(self, stage_id: int) -> int:
         """Return how many leading loops of a stage can be fused.
