@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from autotune.auto_scheduler.search import programs, tuner
+from autotune.auto_scheduler.search.analytical import gpu_parameters
 from autotune.auto_scheduler.search.analytical import tensor_cores as mma_model
 from autotune.auto_scheduler.search.analytical.estimates import Estimates
 from autotune.auto_scheduler.search.analytical.gpu import GpuCostModel
@@ -87,6 +88,7 @@ ABLATIONS: dict[str, Callable[[], None]] = {
     "beside": _without_beside,
     "vectors": lambda: setattr(annotate_gpu, "VECTOR_LENGTHS", (1,)),
     "gaps": lambda: setattr(annotate_gpu, "ROW_OFFSETS", (0,)),
+    "shared": lambda: setattr(gpu_parameters, "BLOCKS", 32),
     "bounds": lambda: setattr(annotate_gpu, "MIN_BLOCKS", (0,)),
     "split": partial(_without_rule, "SplitAcrossBlocks"),
     "runs": _without_runs,

@@ -252,7 +252,7 @@ def test_proposals_may_be_asked_for_without_measuring():
     task = SearchTask(func="conv2d_layer", args=LAYER, target="cuda -arch=sm_90")
     policy = SketchPolicy(task, XGBModel(), seed=0)
     states = policy.sample_initial_population(5)
-    assert len({str(state) for state in states}) == 5
+    assert len({str([step.to_row() for step in each.transform_steps]) for each in states}) == 5
     assert all(state.concrete for state in states)
     assert len(policy.generate_sketches()) == 1
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from autotune.auto_scheduler.problem.hardware_params import HardwareParams
 from autotune.target import Target
 
+# Blocks for which the shared memory of a multiprocessor has to suffice.
+BLOCKS = 2
 # Where no device is available: those of a large datacentre GPU.
 _SMS = 132
 
@@ -49,14 +51,20 @@ class GpuParameters:
 
     @staticmethod
     def of(target: Target, params: HardwareParams) -> GpuParameters:
-        """Return the parameters of the device of a task."""
-        limits = target.limits
-        optin = max(limits.shared_bytes_optin, params.max_shared_memory_per_block)
+        """Return the parameters of the device of a task.
+
+        A limit of shared memory that a user chose is kept. That of `HardwareParams` by default is
+        what a kernel has without asking, as TVM counts: a block may ask for so much that a
+        multiprocessor holds two.
+        """
+        limits, given = target.limits, params.max_shared_memory_per_block
+        optin = max(limits.shared_bytes_optin, given)
+        half = (optin + 1024) // BLOCKS - 1024
         return GpuParameters(
             sms=limits.sm_count if limits.sm_count > 1 else _SMS,
             registers=limits.registers,
             shared_bytes=optin + 1024,
-            block_shared_bytes=params.max_shared_memory_per_block,
+            block_shared_bytes=max(given, half) if given == limits.shared_bytes else given,
             block_threads=params.max_threads_per_block,
             block_vthreads=max(params.max_vthread_extent, 1),
         )

@@ -321,8 +321,9 @@ _MIX = _mixers(256)
 
 def _near(slot: Slot, values: list[int]) -> list[list[int]]:
     if isinstance(slot, ChoiceSlot):
-        at = slot.values.index(values[0]) if values[0] in slot.values else 0
-        return [[slot.values[i]] for i in (at - 1, at + 1) if 0 <= i < len(slot.values)]
+        open_ = slot.open_values
+        at = open_.index(values[0]) if values[0] in open_ else 0
+        return [[open_[i]] for i in (at - 1, at + 1) if 0 <= i < len(open_)]
     whole = [slot.extent // math.prod(values), *values]
     found = []
     for source, length in enumerate(whole):

@@ -47,7 +47,7 @@ class SlotTables:
         self.innermost = _whole([getattr(slot, "innermost", 0) for slot in first.slots])
         rows = [program.slots for program in programs]
         self.extents = _whole([[getattr(slot, "extent", 1) for slot in row] for row in rows])
-        lists = [[getattr(slot, "values", (0,)) for slot in row] for row in rows]
+        lists = [[getattr(slot, "open_values", (0,)) for slot in row] for row in rows]
         self.counts = _whole([[len(values) for values in row] for row in lists])
         most = int(self.counts.max(initial=1))
         padded = [
@@ -95,7 +95,7 @@ class SlotTables:
 def values_of(slot: Slot) -> Rows:
     """Return all values of a slot, one a row."""
     if isinstance(slot, ChoiceSlot):
-        return np.array(slot.values, np.int64)[:, None]
+        return np.array(slot.open_values, np.int64)[:, None]
     return factorings(slot.extent, slot.parts, slot.innermost)
 
 
@@ -106,5 +106,5 @@ def _whole(values: Sequence[object]) -> Rows:
 def _weight(slot: Slot) -> float:
     """Return how often a slot is changed; one that has one value never is."""
     if isinstance(slot, ChoiceSlot):
-        return 2 * _CHOICE_SHARE if len(slot.values) > 1 else 0.0
+        return 2 * _CHOICE_SHARE if len(slot.open_values) > 1 else 0.0
     return math.sqrt(len(primes(slot.extent)))
