@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from autotune.auto_scheduler.search.analytical.products import ProductCostModel
 from autotune.auto_scheduler.search.analytical.several import SeveralCostModel
+from autotune.auto_scheduler.search.effort import Effort
 from autotune.auto_scheduler.search.models.descriptor import Descriptor
 from autotune.auto_scheduler.search.models.row_model import Features, RowModel
 from autotune.auto_scheduler.search.program_search import (
@@ -29,45 +30,6 @@ from autotune.cost_model import load_meanwhile
 from autotune.utils.math import ceil_div
 
 Column = npt.NDArray[np.float64]
-
-
-# Proposals of a batch for which all of an effort is made, and the least part that is made of it.
-_WHOLE_BATCH, _LEAST_PART = 64, 0.25
-
-
-@dataclass(frozen=True)
-class Effort:
-    """The size of the evolutionary search for a batch of 64; smaller batches take less effort.
-
-    Attributes:
-        population: number of new random rows, over all programs.
-        generations: how often the best rows are mutated and crossed for the first batch; half as
-            often for later batches, which start from the best rows of the previous one.
-        survivors: number of rows that enter the next generation.
-        elites: number of measured rows that take part.
-        near: share of a batch for neighbours of the best measured rows.
-        bold: share of a batch for rows with the most uncertain times.
-        alike: the most rows of a batch that differ only in choices.
-        similar: share of the first batch for the fastest rows of similar tasks.
-        estimated: share of the first batch for the best rows by the analytical estimate alone,
-            since trials of other workloads may mislead.
-    """
-
-    population: int = 4096
-    generations: int = 4
-    survivors: int = 512
-    elites: int = 32
-    near: float = 0.2
-    bold: float = 0.15
-    alike: int = 2
-    similar: float = 0.15
-    estimated: float = 0.5
-
-    def of_batch(self, count: int) -> Effort:
-        """Return the effort for a batch of this size."""
-        part = min(max(count / _WHOLE_BATCH, _LEAST_PART), 1.0)
-        population, survivors = (math.ceil(part * n) for n in (self.population, self.survivors))
-        return replace(self, population=population, survivors=survivors)
 
 
 @dataclass(frozen=True)
@@ -128,7 +90,7 @@ class Proposer:
         busy = bool(self._known)  # what was proposed before is being measured
         self._catch_up()
         drawn, pools = self._evolved(self.effort.of_batch(count))
-        parts = [*self._first(pools, count)]
+        parts = [*self._first(drawn, pools, count)]
         parts += self._best(self._pools(self._near()), _part(count, self.effort.near), 0.0)
         parts += self._best(pools, _part(count, self.effort.bold), 1.5)
         parts += self._best(pools, count, 0.0)
@@ -294,13 +256,37 @@ class Proposer:
         known = [] if self.member is None else self.member.elites()
         return [(at, row) for at, row in known if row.tobytes() not in self.programs[at].seen]
 
-    def _first(self, pools: Sequence[_Pool], count: int) -> list[tuple[int, Row]]:
+    def _first(
+        self, drawn: Sequence[_Pool], pools: Sequence[_Pool], count: int
+    ) -> list[tuple[int, Row]]:
         """Return the rows of the first batch that are tried whatever the models say."""
         if self.member is None or any(searched.rows for searched in self.programs):
             return []
-        plain = [replace(pool, scores=pool.estimated) for pool in pools]
         similar = self._from_similar_tasks()[: _part(count, self.effort.similar)]
-        return similar + self._best(plain, _part(count, self.effort.estimated), 0.0)
+        plain = [
+            [replace(each, scores=each.estimated) for each in some] for some in (pools, drawn)
+        ]
+        best = plain[0]
+        if all(stack.of_threads for stack in self.stacks):
+            best = self._bred_by_estimate(plain, self.effort.of_batch(count))
+        return similar + self._best(best, _part(count, self.effort.estimated), 0.0)
+
+    def _bred_by_estimate(self, known: Sequence[Sequence[_Pool]], effort: Effort) -> list[_Pool]:
+        """Breed rows as if only estimates were known: half as many, for half of a batch."""
+        survivors = ceil_div(effort.survivors, 2)
+        several = [self._survivors(pools, survivors) for pools in known]
+        parents = [np.concatenate(each) for each in zip(*several, strict=True)]
+        pools: list[_Pool] = []
+        for _ in range(effort.generations):
+            pools = []
+            for stack, each in zip(self.stacks, parents, strict=True):
+                rows = self._bred(stack, each, survivors)
+                found = stack.cost_model(rows)
+                scores = -np.log2(found.seconds[found.feasible])
+                own = rows[found.feasible]
+                pools.append(_Pool(stack, own, scores, np.zeros_like(scores), scores))
+            parents = self._survivors(pools, survivors)
+        return pools
 
     def _near(self) -> list[Rows]:
         """Return the neighbours of the fastest measured rows, by stack."""

@@ -56,6 +56,11 @@ class Stack:
         """Whether a stage of its programs is tiled."""
         return self.cost_model.tiles
 
+    @property
+    def of_threads(self) -> bool:
+        """Whether threads of a GPU compute its tiles, without tensor cores."""
+        return isinstance(self.cost_model, GpuCostModel | StackedCostModel)
+
     def drawn(self, count: int) -> Rows:
         """Return feasible rows at random: those of the last time, a quarter of them new."""
         if self._pool is None:

@@ -8,12 +8,13 @@ import numpy as np
 
 from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.search.analytical.gpu import GpuCostModel
+from autotune.auto_scheduler.search.effort import Effort
 from autotune.auto_scheduler.search.models.descriptor import Descriptor, described
 from autotune.auto_scheduler.search.models.prior import gpu_prior
 from autotune.auto_scheduler.search.params import Param
 from autotune.auto_scheduler.search.program_search import AnalyticalCostModel
 from autotune.auto_scheduler.search.programs import programs_of
-from autotune.auto_scheduler.search.proposer import Effort, Proposer
+from autotune.auto_scheduler.search.proposer import Proposer
 from autotune.auto_scheduler.search.task_group import SharedTrials, TaskGroup
 from autotune.auto_scheduler.states.loop_state import StateObject
 from autotune.auto_scheduler.transform_steps import TransformStep

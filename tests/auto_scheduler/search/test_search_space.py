@@ -18,8 +18,9 @@ from autotune.auto_scheduler import (
     XGBModel,
 )
 from autotune.auto_scheduler.search.analytical.gpu_stage import StageEstimate
+from autotune.auto_scheduler.search.effort import Effort
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
-from autotune.auto_scheduler.search.proposer import Effort, Proposer
+from autotune.auto_scheduler.search.proposer import Proposer
 from autotune.auto_scheduler.search.space.factors import factorings, primes
 from autotune.auto_scheduler.search.space.program import ChoiceSlot, FactorSlot
 from autotune.auto_scheduler.search.space.sampler import RowSampler, distinct

@@ -104,13 +104,14 @@ class GpuCostModel:
         """Return the estimates of rows."""
         feasible = np.ones(len(rows), bool)
         extra = np.zeros(len(rows)) + self.numbers.extra_seconds
-        seconds = extra
+        seconds = expected = extra
         slowest = np.zeros((len(rows), STAGE_FEATURES))
         longest = np.full(len(rows), -1.0)
         for tiled in self.tiled:
             stage = StageEstimate(tiled, rows, self.device)
             feasible &= stage.feasible
             seconds = seconds + stage.seconds
+            expected = expected + stage.expected_seconds
             slower = stage.seconds > longest
             slowest = np.where(slower[:, None], stage.features, slowest)
             longest = np.maximum(longest, stage.seconds)
@@ -120,7 +121,7 @@ class GpuCostModel:
         whole += [0 * ones] * (FEATURES - STAGE_FEATURES - len(whole))
         features = np.log2(np.maximum(np.column_stack([slowest, *whole]), 0.0) + 1.0)
         return Estimates(
-            feasible, np.where(feasible, seconds, np.inf), features.astype(np.float32)
+            feasible, np.where(feasible, expected, np.inf), features.astype(np.float32)
         )
 
     def repair(self, rows: Rows) -> Rows:

@@ -45,6 +45,10 @@ _SLOT = 16.0
 _ARRIVAL = 60.0
 # Part of the shorter of two times, calculating and reading shared memory, that is not hidden.
 _APART = 0.5
+# Of threads with more partial results few fit, and kernels take so many times as long; so do those
+# whose threads wait for what they copy: with one buffer, with two through registers, or without.
+_MANY_ACCUMULATORS, _FEW_WARPS = 64, 1.1
+_WAITS = (1.15, 1.05, 1.0)
 # Cycles that a step of a reduction waits where it is not unrolled.
 _LOOP_LATENCY = 25.0
 
@@ -226,6 +230,17 @@ class StageEstimate:
         bloat = np.maximum(self.code / _MOST_CODE, 1.0) ** 1.5
         cycles = self.waves * (shape.chunks * chunk * bloat + written * 2.0 + 1000.0)
         return np.asarray(cycles / device.clock)
+
+    @cached_property
+    def expected_seconds(self) -> Column:
+        """The same with what cannot be hidden: waits of few warps, and copies that threads issue.
+
+        It is apart, as the features of trials that ship have the time without it.
+        """
+        few = self.shape.accumulators > _MANY_ACCUMULATORS
+        kind = np.minimum(self.buffers, len(_WAITS) - 1).astype(np.int64)
+        waits = np.where(self.shape.chunks > 1, np.array(_WAITS)[kind], 1.0)
+        return np.asarray(self.seconds * np.where(few, _FEW_WARPS, 1.0) * waits)
 
     @cached_property
     def features(self) -> Column:

@@ -90,8 +90,8 @@ def gpu_program(
     for stage_id in range(len(sketch.stages)):
         _unroll(work, stage_id)
         _pipeline(work, stage_id)
-    for stage_id in roots.values():
-        if len(MIN_BLOCKS) > 1 and not work.stage(stage_id).attrs.tensor_core:
+    if len(MIN_BLOCKS) > 1 and not any(each.attrs.tensor_core for each in sketch.stages):
+        for stage_id in roots.values():
             work.min_blocks(stage_id, MIN_BLOCKS)
     return work.program()
 
