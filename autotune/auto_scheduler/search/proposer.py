@@ -20,7 +20,7 @@ from autotune.auto_scheduler.search.program_search import (
     Row,
     trials_of,
 )
-from autotune.auto_scheduler.search.space.program import FactorSlot, Program, Rows
+from autotune.auto_scheduler.search.space.program import FactorSlot, Rows
 from autotune.auto_scheduler.search.space.sampler import RowSampler, distinct
 from autotune.auto_scheduler.search.stack import Stack, stacks_of
 from autotune.auto_scheduler.search.task_group import GroupMember, TaskGroup
@@ -214,7 +214,8 @@ class Proposer:
         ]
         drawn = pools = self._pools(rows)
         again = any(map(len, self._best_rows))
-        for _ in range(math.ceil(effort.generations / (1 + again))):
+        generations = math.ceil(effort.generations / (1 + again)) - self._breeds_by_estimate
+        for _ in range(max(generations, 1)):
             parents = self._survivors(pools, effort.survivors)
             pools = self._pools(
                 [
@@ -260,16 +261,26 @@ class Proposer:
         self, drawn: Sequence[_Pool], pools: Sequence[_Pool], count: int
     ) -> list[tuple[int, Row]]:
         """Return the rows of the first batch that are tried whatever the models say."""
-        if self.member is None or any(searched.rows for searched in self.programs):
+        if not self._is_first:
             return []
         similar = self._from_similar_tasks()[: _part(count, self.effort.similar)]
         plain = [
             [replace(each, scores=each.estimated) for each in some] for some in (pools, drawn)
         ]
         best = plain[0]
-        if all(stack.of_threads for stack in self.stacks):
+        if self._breeds_by_estimate:
             best = self._bred_by_estimate(plain, self.effort.of_batch(count))
-        return similar + self._best(best, _part(count, self.effort.estimated), 0.0)
+        return similar + self._best(best, _part(count, self.effort.estimated), 0.0, whole=True)
+
+    @property
+    def _is_first(self) -> bool:
+        """Whether nothing was measured, but trials of other workloads say something."""
+        return self.member is not None and not any(each.rows for each in self.programs)
+
+    @property
+    def _breeds_by_estimate(self) -> bool:
+        """Whether rows are bred by estimates, too; they are good ones of tiles of threads."""
+        return self._is_first and all(stack.of_threads for stack in self.stacks)
 
     def _bred_by_estimate(self, known: Sequence[Sequence[_Pool]], effort: Effort) -> list[_Pool]:
         """Breed rows as if only estimates were known: half as many, for half of a batch."""
@@ -331,8 +342,14 @@ class Proposer:
             for (stack, each, _), which, *own in zip(found, kept, *columns, strict=True)
         ]
 
-    def _best(self, pools: Sequence[_Pool], count: int, boldness: float) -> list[tuple[int, Row]]:
-        """Return the best new rows, few of which differ in choices alone."""
+    def _best(
+        self, pools: Sequence[_Pool], count: int, boldness: float, whole: bool = False
+    ) -> list[tuple[int, Row]]:
+        """Return the best new rows, few of which differ in choices alone.
+
+        With ``whole`` few may differ in how the innermost two loops share what they do, either:
+        estimates are then the same.
+        """
         entries = [
             (float(pool.scores[i] + boldness * pool.doubts[i]), *pool.stack.place(pool.rows[i]))
             for pool in pools
@@ -344,7 +361,7 @@ class Proposer:
         for _, at, row in entries:
             if row.tobytes() in self.programs[at].seen:
                 continue
-            tile = (at, self._tile(at, row))
+            tile = (at, self._tile(at, row, whole))
             alike[tile] = alike.get(tile, 0) + 1
             if alike[tile] <= self.effort.alike:
                 kept.append((at, row))
@@ -352,7 +369,7 @@ class Proposer:
                 break
         return kept
 
-    def _tile(self, at: int, row: Row) -> bytes:
+    def _tile(self, at: int, row: Row, whole: bool) -> bytes:
         """Return the part of a row that are lengths of splits of whole axes."""
         model = self.programs[at].cost_model
         program = model.program
@@ -363,17 +380,14 @@ class Proposer:
             for slot in program.slots
             if isinstance(slot, FactorSlot) and slot.width >= least
         ]
-        wide = [i for step in splits for i in _span(program, step)]
-        return row[wide].tobytes() if wide else row.tobytes()
+        spans = [row[program.columns[step]] for step in splits]
+        if whole:
+            spans = [np.append(each[:-2], each[-2:].prod()) for each in spans]
+        return np.concatenate(spans).tobytes() if spans else row.tobytes()
 
 
 def _part(count: int, share: float) -> int:
     return int(np.ceil(count * share))
-
-
-def _span(program: Program, step: int) -> range:
-    columns = program.columns[step]
-    return range(columns.start, columns.stop)
 
 
 def _top(scores: Column, count: int) -> npt.NDArray[np.intp]:
