@@ -89,8 +89,8 @@ class Proposer:
             return self._taken(self._drawn(count))
         busy = bool(self._known)  # what was proposed before is being measured
         self._catch_up()
-        drawn, pools = self._evolved(self.effort.of_batch(count))
-        parts = [*self._first(drawn, pools, count)]
+        drawn, plain, pools = self._evolved(self.effort.of_batch(count))
+        parts = [*self._first(plain, pools, count)]
         parts += self._best(self._pools(self._near()), _part(count, self.effort.near), 0.0)
         parts += self._best(pools, _part(count, self.effort.bold), 1.5)
         parts += self._best(pools, count, 0.0)
@@ -204,8 +204,11 @@ class Proposer:
             self.model.fit(*known.columns)
         self._learned = count
 
-    def _evolved(self, effort: Effort) -> tuple[list[_Pool], list[_Pool]]:
-        """Draw rows of all programs, and breed the best of them; return both."""
+    def _evolved(self, effort: Effort) -> tuple[list[_Pool], list[_Pool], list[_Pool]]:
+        """Draw rows of all programs, and breed the best of them; return both.
+
+        Between them are those of a first batch that were bred by estimates.
+        """
         share = max(64, effort.population // max(len(self.programs), 1))
         others = self._elites(effort.elites) + self._from_similar_tasks()
         rows = [
@@ -214,9 +217,13 @@ class Proposer:
         ]
         drawn = pools = self._pools(rows)
         again = any(map(len, self._best_rows))
-        generations = math.ceil(effort.generations / (1 + again)) - self._breeds_by_estimate
-        for _ in range(max(generations, 1)):
+        plain = self._bred_by_estimate(drawn, effort) if self._breeds_by_estimate else []
+        others_bred = self._survivors(plain, ceil_div(effort.survivors, 2))
+        for number in range(math.ceil(effort.generations / (1 + again))):
             parents = self._survivors(pools, effort.survivors)
+            if plain and not number:
+                both = zip(parents, others_bred, strict=True)
+                parents = [distinct(np.concatenate(each)) for each in both]
             pools = self._pools(
                 [
                     self._bred(stack, each, effort.survivors)
@@ -224,7 +231,7 @@ class Proposer:
                 ]
             )
         self._best_rows = self._survivors(pools, effort.survivors)
-        return drawn, pools
+        return drawn, plain, pools
 
     def _elites(self, count: int) -> list[tuple[int, Row]]:
         """Return the fastest measured rows, a limited number of each program."""
@@ -258,19 +265,16 @@ class Proposer:
         return [(at, row) for at, row in known if row.tobytes() not in self.programs[at].seen]
 
     def _first(
-        self, drawn: Sequence[_Pool], pools: Sequence[_Pool], count: int
+        self, plain: Sequence[_Pool], pools: Sequence[_Pool], count: int
     ) -> list[tuple[int, Row]]:
         """Return the rows of the first batch that are tried whatever the models say."""
         if not self._is_first:
             return []
         similar = self._from_similar_tasks()[: _part(count, self.effort.similar)]
-        plain = [
-            [replace(each, scores=each.estimated) for each in some] for some in (pools, drawn)
-        ]
-        best = plain[0]
-        if self._breeds_by_estimate:
-            best = self._bred_by_estimate(plain, self.effort.of_batch(count))
-        return similar + self._best(best, _part(count, self.effort.estimated), 0.0, whole=True)
+        half = _part(count, self.effort.estimated)
+        bred = self._best(plain, ceil_div(half, 2), 0.0, whole=True)
+        others = [replace(pool, scores=pool.estimated) for pool in pools]
+        return similar + bred + self._best(others, half - len(bred), 0.0)
 
     @property
     def _is_first(self) -> bool:
@@ -282,13 +286,12 @@ class Proposer:
         """Whether rows are bred by estimates, too; they are good ones of tiles of threads."""
         return self._is_first and all(stack.of_threads for stack in self.stacks)
 
-    def _bred_by_estimate(self, known: Sequence[Sequence[_Pool]], effort: Effort) -> list[_Pool]:
+    def _bred_by_estimate(self, drawn: Sequence[_Pool], effort: Effort) -> list[_Pool]:
         """Breed rows as if only estimates were known: half as many, for half of a batch."""
         survivors = ceil_div(effort.survivors, 2)
-        several = [self._survivors(pools, survivors) for pools in known]
-        parents = [np.concatenate(each) for each in zip(*several, strict=True)]
-        pools: list[_Pool] = []
+        pools = [replace(pool, scores=pool.estimated) for pool in drawn]
         for _ in range(effort.generations):
+            parents = self._survivors(pools, survivors)
             pools = []
             for stack, each in zip(self.stacks, parents, strict=True):
                 rows = self._bred(stack, each, survivors)
@@ -296,7 +299,6 @@ class Proposer:
                 scores = -np.log2(found.seconds[found.feasible])
                 own = rows[found.feasible]
                 pools.append(_Pool(stack, own, scores, np.zeros_like(scores), scores))
-            parents = self._survivors(pools, survivors)
         return pools
 
     def _near(self) -> list[Rows]:

@@ -209,27 +209,26 @@ def test_trials_are_judged_by_what_others_say_before_these_know_them():
 def test_half_of_a_first_batch_is_best_by_estimates_alone():
     """What other workloads say may mislead where none of them has been."""
     search = search_of(plain_conv(64, 14), XGBModel())
-    drawn, pools = search._evolved(search.effort)
-    first = search._first(drawn, pools, 16)
+    _, plain, pools = search._evolved(search.effort)
+    first = search._first(plain, pools, 16)
     estimated = sorted((score for pool in pools for score in pool.estimated), reverse=True)
     own = [search.programs[at].cost_model(row[None]).seconds[0] for at, row in first]
     assert len(first) == 8
-    # They are bred by estimates, so they may be better than what was bred by all that is known.
-    assert -np.log2(own[0]) >= estimated[0] - 1e-9
-    assert own == sorted(own)
+    # Some are bred by estimates, and may be better than what was bred by all that is known.
+    assert max(-np.log2(own)) >= estimated[0] - 1e-9
     measured(search)
-    assert search._first(drawn, pools, 16) == []
+    assert search._first(plain, pools, 16) == []
 
 
 def test_rows_bred_by_estimates_are_estimated_better_than_those_drawn():
     """Bred by what other workloads say alone, the best by estimates would be there by chance."""
     search = search_of(matmul(1024, 1024, 1024), XGBModel())
-    drawn, pools = search._evolved(search.effort)
-    first = search._first(drawn, pools, 64)
+    drawn, plain, pools = search._evolved(search.effort)
+    first = search._first(plain, pools, 64)
     own = [search.programs[at].cost_model(row[None]).seconds[0] for at, row in first]
-    best_drawn, best_bred = (max(each.estimated.max() for each in some) for some in (drawn, pools))
-    assert -np.log2(own[0]) > best_drawn + 0.05
-    assert -np.log2(own[0]) >= best_bred - 1e-9
+    best_drawn = max(pool.estimated.max() for pool in drawn)
+    assert max(-np.log2(own)) > best_drawn
+    assert max(pool.estimated.max() for pool in plain) > best_drawn
 
 
 def test_cpus_and_gpus_do_not_teach_each_other():

@@ -22,9 +22,9 @@ Features = npt.NDArray[np.float32]
 # Trees of a model that is fitted anew, and of one that grows.
 WHOLE = TreeSettings(rounds=60, depth=5, rate=0.15, threads=1)
 _MORE = TreeSettings(rounds=24, depth=5, rate=0.15, threads=1)
-# Most doublings by which a row is taken to be faster than estimated, as nine of ten trials are: of
-# many rows a search finds those of which trees say more because none like them was measured.
-_MOST = 0.45
+# Most doublings by which a row is taken to be faster than estimated, as one in 100 trials shows. A
+# search finds the rows of which trees say more because none like them was measured.
+_MOST = 1.1
 # How many times as many trials have to be known as at the last time for a new beginning.
 _GROWTH = 1.5
 # The trees that are added to the first ones see one of so many trials that ship: enough to hold
