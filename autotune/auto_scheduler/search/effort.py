@@ -42,3 +42,8 @@ class Effort:
         part = min(max(count / _WHOLE_BATCH, _LEAST_PART), 1.0)
         population, survivors = (math.ceil(part * n) for n in (self.population, self.survivors))
         return replace(self, population=population, survivors=survivors)
+
+
+def part_of(count: int, share: float) -> int:
+    """Return how many of a batch a share is, rounded up."""
+    return math.ceil(count * share)

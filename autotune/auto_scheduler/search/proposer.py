@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from autotune.auto_scheduler.search.analytical.products import ProductCostModel
 from autotune.auto_scheduler.search.analytical.several import SeveralCostModel
-from autotune.auto_scheduler.search.effort import Effort
+from autotune.auto_scheduler.search.effort import Effort, part_of
 from autotune.auto_scheduler.search.models.descriptor import Descriptor
 from autotune.auto_scheduler.search.models.row_model import Features, RowModel
 from autotune.auto_scheduler.search.program_search import (
@@ -91,8 +91,8 @@ class Proposer:
         self._catch_up()
         drawn, plain, pools = self._evolved(self.effort.of_batch(count))
         parts = [*self._first(plain, pools, count)]
-        parts += self._best(self._pools(self._near()), _part(count, self.effort.near), 0.0)
-        parts += self._best(pools, _part(count, self.effort.bold), 1.5)
+        parts += self._best(self._pools(self._near()), part_of(count, self.effort.near), 0.0)
+        parts += self._best(pools, part_of(count, self.effort.bold), 1.5)
         parts += self._best(pools, count, 0.0)
         # Where what evolved differs in choices alone.
         parts += self._best(drawn, count, 0.0)
@@ -207,7 +207,7 @@ class Proposer:
     def _evolved(self, effort: Effort) -> tuple[list[_Pool], list[_Pool], list[_Pool]]:
         """Draw rows of all programs, and breed the best of them; return both.
 
-        Between them are those of a first batch that were bred by estimates.
+        Between them are those that a first batch breeds by estimates, sparing a generation.
         """
         share = max(64, effort.population // max(len(self.programs), 1))
         others = self._elites(effort.elites) + self._from_similar_tasks()
@@ -219,7 +219,8 @@ class Proposer:
         again = any(map(len, self._best_rows))
         plain = self._bred_by_estimate(drawn, effort) if self._breeds_by_estimate else []
         others_bred = self._survivors(plain, ceil_div(effort.survivors, 2))
-        for number in range(math.ceil(effort.generations / (1 + again))):
+        generations = math.ceil(effort.generations / (1 + again)) - bool(plain)
+        for number in range(max(generations, 1)):
             parents = self._survivors(pools, effort.survivors)
             if plain and not number:
                 both = zip(parents, others_bred, strict=True)
@@ -270,11 +271,10 @@ class Proposer:
         """Return the rows of the first batch that are tried whatever the models say."""
         if not self._is_first:
             return []
-        similar = self._from_similar_tasks()[: _part(count, self.effort.similar)]
-        half = _part(count, self.effort.estimated)
+        similar = self._from_similar_tasks()[: part_of(count, self.effort.similar)]
+        half = part_of(count, self.effort.estimated)
         bred = self._best(plain, ceil_div(half, 2), 0.0, whole=True)
-        others = [replace(pool, scores=pool.estimated) for pool in pools]
-        return similar + bred + self._best(others, half - len(bred), 0.0)
+        return similar + bred + self._best(_by_estimate(pools), half - len(bred), 0.0)
 
     @property
     def _is_first(self) -> bool:
@@ -288,8 +288,7 @@ class Proposer:
 
     def _bred_by_estimate(self, drawn: Sequence[_Pool], effort: Effort) -> list[_Pool]:
         """Breed rows as if only estimates were known: half as many, for half of a batch."""
-        survivors = ceil_div(effort.survivors, 2)
-        pools = [replace(pool, scores=pool.estimated) for pool in drawn]
+        survivors, pools = ceil_div(effort.survivors, 2), _by_estimate(drawn)
         for _ in range(effort.generations):
             parents = self._survivors(pools, survivors)
             pools = []
@@ -388,8 +387,9 @@ class Proposer:
         return np.concatenate(spans).tobytes() if spans else row.tobytes()
 
 
-def _part(count: int, share: float) -> int:
-    return int(np.ceil(count * share))
+def _by_estimate(pools: Sequence[_Pool]) -> list[_Pool]:
+    """Return pools scored by estimates alone."""
+    return [replace(pool, scores=pool.estimated) for pool in pools]
 
 
 def _top(scores: Column, count: int) -> npt.NDArray[np.intp]:
