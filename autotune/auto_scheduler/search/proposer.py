@@ -283,8 +283,8 @@ class Proposer:
 
     @property
     def _breeds_by_estimate(self) -> bool:
-        """Whether rows are bred by estimates, too; they are good ones of tiles of threads."""
-        return self._is_first and all(stack.of_threads for stack in self.stacks)
+        """Whether rows are bred by estimates, too; they are right of tiles of large sums."""
+        return self._is_first and all(stack.is_large for stack in self.stacks)
 
     def _bred_by_estimate(self, drawn: Sequence[_Pool], effort: Effort) -> list[_Pool]:
         """Breed rows as if only estimates were known: half as many, for half of a batch."""

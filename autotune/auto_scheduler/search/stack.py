@@ -49,17 +49,14 @@ class Stack:
         self.limits = self.cost_model.limits()
         self.sampler = RowSampler([each.program for each in models], self.limits, rng)
         self._width = models[0].program.width
+        # Whether threads of a GPU compute its tiles, without tensor cores, and of large sums.
+        self.is_large = isinstance(models[0], GpuCostModel) and models[0].is_large
         self._pool: Rows | None = None
 
     @property
     def tiles(self) -> bool:
         """Whether a stage of its programs is tiled."""
         return self.cost_model.tiles
-
-    @property
-    def of_threads(self) -> bool:
-        """Whether threads of a GPU compute its tiles, without tensor cores."""
-        return isinstance(self.cost_model, GpuCostModel | StackedCostModel)
 
     def drawn(self, count: int) -> Rows:
         """Return feasible rows at random: those of the last time, a quarter of them new."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from autotune.auto_scheduler import ComputeDAG, HardwareParams, SearchTask, SketchPolicy
+from autotune.auto_scheduler.search.analytical import gpu_stage
 from autotune.auto_scheduler.search.analytical.gpu_parameters import GpuParameters
 from autotune.auto_scheduler.search.analytical.gpu_stage import StageEstimate
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
@@ -15,6 +16,12 @@ from tests.auto_scheduler.running import assert_states_compute_the_same, kernel_
 
 PARAMS = SketchPolicy.DEFAULT_PARAMS
 FREE = 48 * 1024
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Let small sums have tiles as large ones."""
+    monkeypatch.setattr(gpu_stage, "LARGE", 0)
 
 
 def large_tiles(size, count, params=None):
@@ -42,17 +49,23 @@ def states_of(task, model, rows):
 def test_two_blocks_fit_in_a_multiprocessor(arch, expected):
     target = Target(f"cuda -arch={arch}")
     found = GpuParameters.of(target, HardwareParams(target=target))
-    assert found.block_shared_bytes == expected
+    assert found.large_shared_bytes == expected
+    assert found.block_shared_bytes == FREE
 
 
-def test_a_limit_that_a_user_chose_is_kept():
+def test_small_sums_take_what_kernels_have_without_asking():
+    *_, rows, _ = large_tiles(256, 400)
+    assert not len(rows)
+
+
+def test_a_limit_that_a_user_chose_is_kept(large):
     params = HardwareParams(max_shared_memory_per_block=20000, target="cuda")
     *_, rows, taken = large_tiles(256, 400, params)
     assert not len(rows)
     assert taken.max() <= 20000
 
 
-def test_kernels_ask_for_what_was_estimated():
+def test_kernels_ask_for_what_was_estimated(large):
     task, model, rows, taken = large_tiles(256, 400)
     assert 0.01 < len(rows) / len(taken) < 0.9
     for row, state in zip(rows[:3], states_of(task, model, rows[:3]), strict=True):
@@ -62,7 +75,7 @@ def test_kernels_ask_for_what_was_estimated():
         assert [call.launch.shared_bytes for call in kernel.calls] == [expected]
 
 
-def test_large_tiles_compute_what_the_definition_says(tmp_path):
+def test_large_tiles_compute_what_the_definition_says(large, tmp_path):
     task, model, rows, _ = large_tiles(128, 400)
     states = states_of(task, model, rows[:2])
     assert states

@@ -19,6 +19,7 @@ from autotune.auto_scheduler.search.analytical.gpu_columns import (
 )
 from autotune.auto_scheduler.search.analytical.gpu_parameters import GpuParameters
 from autotune.auto_scheduler.search.analytical.gpu_stage import (
+    LARGE,
     MOST_ACCUMULATORS,
     STAGE_FEATURES,
     StageEstimate,
@@ -36,6 +37,7 @@ from autotune.auto_scheduler.search.analytical.tiles import (
     Tiled,
     TileInput,
     columns_of,
+    terms,
     tiled_stages,
 )
 from autotune.auto_scheduler.search.space.annotate_gpu import ROW_UNIT, UNROLL_LIMITS
@@ -99,6 +101,12 @@ class GpuCostModel:
     def tiles(self) -> bool:
         """Whether a stage is tiled."""
         return bool(self.tiled)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether its tiles are of sums of very many terms."""
+        sizes = [terms((*each.data, *each.reductions)) for each in self.tiled]
+        return bool(sizes) and bool(np.min(np.asarray(sizes)) >= LARGE)
 
     def __call__(self, rows: Rows) -> Estimates:
         """Return the estimates of rows."""

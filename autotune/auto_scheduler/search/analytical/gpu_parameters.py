@@ -26,6 +26,7 @@ class GpuParameters:
         registers: 32-bit registers that it has.
         shared_bytes: shared memory that it has.
         block_shared_bytes: what one block may have of it.
+        large_shared_bytes: the same of a sum of very many terms.
         block_threads: threads that one block may have.
         block_vthreads: virtual threads that one block may have.
         l2_bytes_per_cycle: what one multiprocessor gets from the second-level cache.
@@ -42,6 +43,7 @@ class GpuParameters:
     registers: int = 65536
     shared_bytes: int = 228 * 1024
     block_shared_bytes: int = 48 * 1024
+    large_shared_bytes: int = 48 * 1024
     block_threads: int = 1024
     block_vthreads: int = 8
     l2_bytes_per_cycle: float = 40.0
@@ -54,8 +56,8 @@ class GpuParameters:
         """Return the parameters of the device of a task.
 
         A limit of shared memory that a user chose is kept. That of `HardwareParams` by default is
-        what a kernel has without asking, as TVM counts: a block may ask for so much that a
-        multiprocessor holds two.
+        what a kernel has without asking, as TVM counts: a block of a large sum may ask for so much
+        that a multiprocessor holds two.
         """
         limits, given = target.limits, params.max_shared_memory_per_block
         optin = max(limits.shared_bytes_optin, given)
@@ -64,7 +66,8 @@ class GpuParameters:
             sms=limits.sm_count if limits.sm_count > 1 else _SMS,
             registers=limits.registers,
             shared_bytes=optin + 1024,
-            block_shared_bytes=max(given, half) if given == limits.shared_bytes else given,
+            block_shared_bytes=given,
+            large_shared_bytes=max(given, half) if given == limits.shared_bytes else given,
             block_threads=params.max_threads_per_block,
             block_vthreads=max(params.max_vthread_extent, 1),
         )

@@ -29,6 +29,9 @@ Mask = npt.NDArray[np.bool_]
 # Registers that a thread needs for addresses and counters.
 _BASE_REGISTERS = 24
 _MOST_REGISTERS = 255
+# Terms of a sum that multiprocessors compute as fast as they can: others wait for latencies, which
+# estimates know less of.
+LARGE = 2**30
 # Most partial results of one thread: more spill.
 MOST_ACCUMULATORS = 128
 # Instructions for copying one element or vector: address, guard, load, store.
@@ -120,7 +123,10 @@ class StageEstimate:
         """Whether a block of such tiles fits the device."""
         shape, device = self.shape, self.device
         fits = (shape.threads <= device.block_threads) & (shape.vthreads <= device.block_vthreads)
-        fits &= self.shared_bytes <= device.block_shared_bytes
+        large = terms((*self.tiled.data, *self.tiled.reductions)) >= LARGE
+        fits &= self.shared_bytes <= np.where(
+            large, device.large_shared_bytes, device.block_shared_bytes
+        )
         fits &= shape.accumulators <= MOST_ACCUMULATORS
         few = terms((*self.tiled.data, *self.tiled.reductions)) <= 64
         fits &= few | (shape.threads >= np.minimum(32, terms(self.tiled.data)))
