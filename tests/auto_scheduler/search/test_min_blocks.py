@@ -37,11 +37,8 @@ def asked_for(candidate):
     return next((each for each in found if each is not None), 0)
 
 
-@pytest.mark.parametrize(
-    "tensors", [matmul(256, 256, 256), conv2d_layer(*LAYER)], ids=["mm", "conv"]
-)
-def test_tiles_ask_for_as_many_blocks_as_their_registers_are_estimated_to_allow(tensors):
-    _, models = models_of(tensors)
+def test_tiles_ask_for_as_many_blocks_as_their_registers_are_estimated_to_allow():
+    _, models = models_of(matmul(1024, 1024, 1024))
     for model in models:
         rows = drawn(model, 200)
         (tiled,) = model.tiled
@@ -49,6 +46,15 @@ def test_tiles_ask_for_as_many_blocks_as_their_registers_are_estimated_to_allow(
         for row, most in zip(rows, resident, strict=True):
             wanted = max(each for each in annotate_gpu.MIN_BLOCKS if each <= most)
             assert asked_for(model.program.candidate(row)) == wanted
+
+
+@pytest.mark.parametrize(
+    "tensors", [matmul(512, 1024, 1024), conv2d_layer(*LAYER)], ids=["mm", "conv"]
+)
+def test_tiles_of_smaller_sums_ask_for_nothing(tensors):
+    _, models = models_of(tensors)
+    for model in models:
+        assert all(not asked_for(model.program.candidate(row)) for row in drawn(model, 200))
 
 
 def test_candidates_with_and_without_the_hint_are_rows():
@@ -65,9 +71,11 @@ def test_candidates_with_and_without_the_hint_are_rows():
 @pytest.mark.parametrize("tensors", [matmul(32, 32, 40), conv2d_layer(*LAYER)], ids=["mm", "conv"])
 def test_the_compiler_is_told_and_results_are_the_same(tensors, tmp_path):
     task, (model, *_) = models_of(tensors)
-    candidates = [model.program.candidate(row) for row in drawn(model, 200)]
-    candidates = [each for each in candidates if asked_for(each)][:3]
-    assert candidates
+    rows = drawn(model, 3)
+    (tiled,) = model.tiled
+    rows[:, tiled.min_blocks] = [2, 3, 4]  # What tiles of larger sums ask for.
+    candidates = [model.program.candidate(row) for row in rows]
+    assert [asked_for(each) for each in candidates] == [2, 3, 4]
     start = plain_state(task.compute_dag.init_state.dag)
     states = [start.after(each.transform_steps) for each in candidates]
     assert_states_compute_the_same(task.compute_dag, states, "cuda", tmp_path)

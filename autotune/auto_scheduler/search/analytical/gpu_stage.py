@@ -123,9 +123,8 @@ class StageEstimate:
         """Whether a block of such tiles fits the device."""
         shape, device = self.shape, self.device
         fits = (shape.threads <= device.block_threads) & (shape.vthreads <= device.block_vthreads)
-        large = terms((*self.tiled.data, *self.tiled.reductions)) >= LARGE
         fits &= self.shared_bytes <= np.where(
-            large, device.large_shared_bytes, device.block_shared_bytes
+            self.large, device.large_shared_bytes, device.block_shared_bytes
         )
         fits &= shape.accumulators <= MOST_ACCUMULATORS
         few = terms((*self.tiled.data, *self.tiled.reductions)) <= 64
@@ -138,6 +137,11 @@ class StageEstimate:
             fits &= (inner % width == 0) & (each.shape[-1] % width == 0)
             fits &= width * each.item <= 16
         return np.asarray(fits)
+
+    @cached_property
+    def large(self) -> Mask:
+        """Whether its sums have very many terms."""
+        return np.asarray(terms((*self.tiled.data, *self.tiled.reductions)) >= LARGE)
 
     @cached_property
     def registers(self) -> Column:
@@ -165,9 +169,14 @@ class StageEstimate:
 
     @cached_property
     def min_blocks(self) -> Rows:
-        """The most of `MIN_BLOCKS` that a multiprocessor holds by these estimates."""
+        """The most of `MIN_BLOCKS` that a multiprocessor holds by these estimates.
+
+        Nothing is asked for smaller sums: threads with more registers hide latencies as well as
+        more threads do.
+        """
         values = np.array(MIN_BLOCKS)
-        return np.asarray(values[np.searchsorted(values, self.resident, side="right") - 1])
+        most = values[np.searchsorted(values, self.resident, side="right") - 1]
+        return np.where(self.large, most, MIN_BLOCKS[0])
 
     @cached_property
     def unrolled(self) -> Column:
