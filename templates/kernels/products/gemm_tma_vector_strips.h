@@ -16,7 +16,7 @@ __device__ __forceinline__ constexpr int before_vectors(int row) { return -row *
 #ifdef AUTOTUNE_EMULATE
 struct Place {
   Finished* to;
-  void store(int elements, const unsigned* word) const {
+  void store(long long elements, const unsigned* word) const {
     *reinterpret_cast<uint4*>(to + elements) = make_uint4(word[0], word[1], word[2], word[3]);
   }
 };
@@ -24,8 +24,8 @@ static inline Place place_of(Finished* to) { return {to}; }
 #else
 struct Place {
   unsigned long long to;
-  __device__ __forceinline__ void store(int elements, const unsigned* word) const {
-    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to + elements * 2ll), "r"(word[0]), "r"(word[1]),
+  __device__ __forceinline__ void store(long long elements, const unsigned* word) const {
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to + elements * 2), "r"(word[0]), "r"(word[1]),
                  "r"(word[2]), "r"(word[3])
                  : "memory");
   }
@@ -67,7 +67,8 @@ struct StagedRows {
 #pragma unroll
         for (int j = 0; j < 4; ++j)
           if (before % 2) word[j] = __funnelshift_r(word[j], words[i][before / 2 + j + 1], 16);
-        if (first + i < rows_behind && before <= behind) at.store((first + i) * C_N + before, word);
+        const long long element = static_cast<long long>(first + i) * C_N + before;
+        if (first + i < rows_behind && before <= behind) at.store(element, word);
       }
     }
   }

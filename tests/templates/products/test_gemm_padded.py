@@ -1,5 +1,7 @@
 """Products of 16-bit floats on copies whose rows vectors can read: where they gain."""
 
+import subprocess
+
 import numpy as np
 import pytest
 from autotune.templates import source
@@ -9,6 +11,7 @@ from autotune.templates.products.gemm_tma_tiling import TmaTiling
 
 from autotune.errors import TemplateError
 from autotune.target import Target
+from tests.templates.assembled import needs_nvcc
 from tests.templates.emulated import arrays_of, in_the_emulator
 
 HOPPER = Target("cuda -arch=sm_90")
@@ -236,3 +239,16 @@ def test_unaligned_rows_are_written_in_vectors(name, tmp_path):
 def test_rows_are_not_written_in_vectors_where_matrices_begin_anywhere():
     assert "write_vectors" not in PADDED.kernel(Gemm(67, 59, 72, "float16", 2), BY_TMA).source
     assert "write_vectors" not in PADDED.kernel(Gemm(67, 56, 71, "float16"), BY_TMA).source
+
+
+@needs_nvcc
+def test_vectors_of_eight_rows_of_more_than_four_gigabytes_are_written_where_they_belong(tmp_path):
+    shape = Gemm(16, 2**29 + 1, 16, "float16")
+    kernel = PADDED.kernel(shape, BY_TMA).kernel("cuda")
+    text = tmp_path / "kernel.cu"
+    text.write_text(kernel.source)
+    command = ["nvcc", "-w", "-ptx", *kernel.flags, text, "-o", tmp_path / "out"]
+    subprocess.run(command, check=True)
+    found = (tmp_path / "out").read_text()
+    for row in range(1, 8):  # from the first aligned column of each
+        assert f", {2 * (row * shape.n + 8 - row)};" in found
