@@ -143,7 +143,9 @@ def conv2d_nhwc_cuda(
     (`Epilogue`), and out, all of one type: ``"float32"``, or ``"float16"`` or ``"bfloat16"``,
     which run on tensor cores (sm_80 and later) with sums in float32, odd numbers of channels on
     padded copies.
-    With ``"tf32"`` arrays are float32, and tensor cores multiply them after rounding to 11 bits.
+    With ``"tf32"`` arrays are float32, and tensor cores multiply them after rounding to 11 bits;
+    those in groups on sm_90 may run as sums of two bfloat16, with errors up to 2^-16 of each
+    product, also of integers of 9 to 11 bits, of which TF32 has none.
 
     Args:
         padding: an int, a pair (y, x), or (top, left, bottom, right).
