@@ -8,6 +8,7 @@ a group in the registers of warps, `gemm_mma` multiplies group by group, and so 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
+from functools import lru_cache
 from types import ModuleType
 
 from autotune import Target
@@ -79,6 +80,7 @@ def _fastest(shape: Conv2dNhwc, across: AcrossGroups, target: Target) -> ModuleT
     return gemm_mma if alone < AHEAD * times[least] else least
 
 
+@lru_cache(maxsize=1024)
 def _gains_by_pieces(shape: Conv2dNhwc, target: Target) -> bool:
     """Return whether floats as TF32 are multiplied faster as sums of two bfloat16."""
     if not has_wgmma(target) or shape.h * shape.w * shape.ci > INT32_MAX:

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from autotune.templates.alternatives import KNOB
-from autotune.templates.convolutions import conv2d_nhwc_float
+from autotune.templates.convolutions import conv2d_in_groups, conv2d_nhwc_float
 from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
 from autotune.templates.convolutions.window_shape import Window
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.products import gemm_bf16x3_fused, gemm_cuda
+from autotune.templates.products import gemm_bf16x3_fused, gemm_cuda, gemm_mma
 
 from autotune.kernel import launch_violation
 from autotune.target import Target
@@ -91,6 +91,20 @@ def test_groups_as_tf32_run_untuned_by_the_kernel_of_the_least_estimate(args, en
     assert task.instantiate(chosen).kernel("cuda").calls[0].entry == entry
     before = create("conv2d_nhwc.cuda", args, Target("cuda -arch=sm_80"))
     assert before.instantiate(before.default()).kernel("cuda").calls[0].entry == MMA
+
+
+def test_families_of_groups_as_tf32_are_estimated_once(monkeypatch):
+    estimated = []
+
+    def cycles(family, shape, target):
+        estimated.append(family)
+        return 1.0
+
+    monkeypatch.setattr(conv2d_in_groups, "_cycles", cycles)
+    args = (2, 17, 19, 66, 354, 3, 3, 1, 1, True, "none", True, False, 1, "tf32", 2)
+    task = create("conv2d_nhwc.cuda", args, HOPPER)
+    task.instantiate(task.default())
+    assert estimated == [gemm_bf16x3_fused, gemm_mma]
 
 
 LARGE = Conv2dNhwc(16, 28, 28, 128, 128, Window((3, 3), (1, 1), SAME))
