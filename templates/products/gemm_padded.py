@@ -280,11 +280,12 @@ def _suits_tma(shape: Gemm) -> bool:
 
 
 def _may_suit_tma(shape: Gemm) -> bool:
-    """Return whether it may with fewer results, so that estimates choose.
+    """Return whether it may with fewer results: estimates choose where the other has split-K.
 
     On an H200 700x777x2301 took 10.6 us in strips and 13.6 by `gemm_wgmma`, 163x2879x1788 10.8 and
-    13.6. Without split-K that was slower for all of ten, whatever the estimates: 399x1101x813 nt
-    took 7.7 us so and 5.3 by TMA, 884x412x1874 9.0 both; two of split-K took 0.95.
+    13.6. Without split-K `gemm_wgmma` was slower for nine of ten, whatever the estimates:
+    399x1101x813 nt took 7.7 us so and 5.3 by TMA, 884x412x1874 9.0 both. With split-K it was
+    faster for both that were raced: 694x377x1739 nt took 7.5 us so and 8.0 by TMA.
     """
     plain = shape.epilogue == Epilogue() and shape.k > gemm_half.SHORT_SUM
     return plain and min(shape.m, shape.n) >= LEAST_IN_STRIPS
