@@ -11,6 +11,8 @@ from autotune.lowering.plan import Plan
 from autotune.te.stage import Stage
 
 MIN_BLOCKS = "min_blocks"
+# No multiprocessor holds more blocks; a compiler ignores what it cannot do.
+MOST_BLOCKS = 32
 
 
 def min_blocks_of(plan: Plan, root: Stage) -> int:
@@ -33,9 +35,9 @@ def min_blocks_of(plan: Plan, root: Stage) -> int:
 
 
 def _checked(stage: Stage, value: int | str) -> int:
-    if isinstance(value, str) or value < 0:
+    if isinstance(value, str) or not 0 <= value <= MOST_BLOCKS:
         raise LoweringError(
             f"pragma {MIN_BLOCKS} of {stage.op.name}: expected how many blocks a multiprocessor "
-            f"is to hold, or 0, got {value!r}"
+            f"is to hold, up to {MOST_BLOCKS}, or 0, got {value!r}"
         )
     return value

@@ -75,7 +75,7 @@ def test_other_kernels_of_a_function_are_not_bound():
     assert "__launch_bounds__(16)" in text
 
 
-@pytest.mark.parametrize("value", [-1, "two"])
+@pytest.mark.parametrize("value", [-1, "two", 33, 2**32 + 2])
 def test_what_is_no_number_of_blocks_is_refused(value):
     schedule, tensors = doubled(value)
     with pytest.raises(LoweringError, match="pragma min_blocks of B: expected how many blocks"):
