@@ -22,8 +22,8 @@ PARAMS = SketchPolicy.DEFAULT_PARAMS
 LAYER = (1, 5, 5, 8, 16, 3, 3, (1, 1), (1, 1))
 
 
-def models_of(tensors):
-    task = SearchTask(compute_dag=ComputeDAG(tensors), target="cuda -arch=sm_90")
+def models_of(tensors, target="cuda -arch=sm_90"):
+    task = SearchTask(compute_dag=ComputeDAG(tensors), target=target)
     return task, programs_of(task, sketches_of(task, PARAMS), PARAMS)
 
 
@@ -55,6 +55,16 @@ def test_tiles_of_smaller_sums_ask_for_nothing(tensors):
     _, models = models_of(tensors)
     for model in models:
         assert all(not asked_for(model.program.candidate(row)) for row in drawn(model, 200))
+
+
+@pytest.mark.parametrize(("arch", "threads"), [("sm_75", 1024), ("sm_86", 1536), ("sm_120a", 1536)])
+def test_no_more_threads_are_asked_for_than_a_multiprocessor_holds(arch, threads):
+    _, models = models_of(matmul(1024, 1024, 1024), f"cuda -arch={arch}")
+    for model in models:
+        rows = drawn(model, 200)
+        (tiled,) = model.tiled
+        taken = StageEstimate(tiled, rows, model.device).shape.threads * rows[:, tiled.min_blocks]
+        assert 0 < taken.max() <= threads
 
 
 def test_candidates_with_and_without_the_hint_are_rows():

@@ -11,6 +11,11 @@ from autotune.target import Target
 BLOCKS = 2
 # Where no device is available: those of a large datacentre GPU.
 _SMS = 132
+# Warps and blocks that a multiprocessor holds, by compute capability, where they are fewer.
+_FEWER = {
+    "75": (32, 16), "86": (48, 16), "87": (48, 16), "89": (48, 24), "110": (48, 24),
+    "120": (48, 24), "121": (48, 24),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -62,8 +67,12 @@ class GpuParameters:
         limits, given = target.limits, params.max_shared_memory_per_block
         optin = max(limits.shared_bytes_optin, given)
         half = (optin + 1024) // BLOCKS - 1024
+        capability = target.arch.partition("_")[2].rstrip("af")
+        warps, blocks = _FEWER.get(capability, (GpuParameters.warps, GpuParameters.blocks))
         return GpuParameters(
             sms=limits.sm_count if limits.sm_count > 1 else _SMS,
+            warps=warps,
+            blocks=blocks,
             registers=limits.registers,
             shared_bytes=optin + 1024,
             block_shared_bytes=given,
