@@ -271,8 +271,8 @@ class LoopPrimitives(StageState):
         `autotune.lowering.passes.tensor_cores` and `autotune.lowering.passes.warpgroups`.
         ``persistent`` marks a loop inside of all thread axes, over the tiles that one block
         computes one after another: asynchronous copies for the next tile begin before the results
-        of the present one are stored. ``min_blocks`` (an int) asks for so few registers that a
-        multiprocessor of a GPU holds that many blocks at once. Other keys have no effect.
+        of the present one are stored. ``min_blocks`` (an int up to 32) asks for so few registers
+        that a multiprocessor of a GPU holds that many blocks at once. Other keys have no effect.
 
         for i in 0..n:  ->  for i in 0..n:  # auto_unroll_max_step=16
           ...                 ...
