@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from autotune.errors import TargetError
 from autotune.target import Target
@@ -37,6 +37,9 @@ class HardwareParams:
     max_threads_per_block: int
     max_vthread_extent: int
     warp_size: int
+    # Whether somebody chose `max_shared_memory_per_block`: then searches keep it. No part of what
+    # is compared or recorded, as records have all numbers.
+    chooses_shared_memory: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -56,6 +59,8 @@ class HardwareParams:
             num_cores, vector_unit_bytes, cache_line_bytes, max_shared_memory_per_block,
             max_local_memory_per_block, max_threads_per_block, max_vthread_extent, warp_size,
         )  # fmt: skip
+        chosen = max_shared_memory_per_block is not None
+        object.__setattr__(self, "chooses_shared_memory", chosen)
         default = _defaults(Target("llvm" if target is None else target))
         for each, value, other in zip(fields(self), given, default, strict=True):
             object.__setattr__(
@@ -67,7 +72,9 @@ class HardwareParams:
         """Return the parameters that `to_row` wrote."""
         names = [each.name for each in fields(HardwareParams)]
         values: dict[str, Any] = dict(zip(names, row, strict=False))
-        return HardwareParams(**values)
+        found = HardwareParams(**values)
+        object.__setattr__(found, "chooses_shared_memory", False)
+        return found
 
     def to_row(self) -> list[int]:
         """Return the numbers in the order that records have them in."""

@@ -57,7 +57,9 @@ def test_tiles_of_smaller_sums_ask_for_nothing(tensors):
         assert all(not asked_for(model.program.candidate(row)) for row in drawn(model, 200))
 
 
-@pytest.mark.parametrize(("arch", "threads"), [("sm_75", 1024), ("sm_86", 1536), ("sm_120a", 1536)])
+@pytest.mark.parametrize(
+    ("arch", "threads"), [("sm_75", 1024), ("sm_86", 1536), ("sm_120a", 1536)]
+)
 def test_no_more_threads_are_asked_for_than_a_multiprocessor_holds(arch, threads):
     _, models = models_of(matmul(1024, 1024, 1024), f"cuda -arch={arch}")
     for model in models:

@@ -1,5 +1,7 @@
 """Tiles may take so much shared memory that a multiprocessor holds two blocks."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -58,11 +60,24 @@ def test_small_sums_take_what_kernels_have_without_asking():
     assert not len(rows)
 
 
-def test_a_limit_that_a_user_chose_is_kept(large):
-    params = HardwareParams(max_shared_memory_per_block=20000, target="cuda")
+@pytest.mark.parametrize("limit", [20000, FREE])
+def test_a_limit_that_a_user_chose_is_kept(limit, large):
+    params = HardwareParams(max_shared_memory_per_block=limit, target="cuda")
     *_, rows, taken = large_tiles(256, 400, params)
     assert not len(rows)
-    assert taken.max() <= 20000
+    assert taken.max() <= limit
+
+
+def test_a_limit_that_a_record_has_by_default_is_nobodys_choice():
+    target = Target("cuda -arch=sm_90")
+    default = HardwareParams(target=target)
+    chosen = HardwareParams(max_shared_memory_per_block=FREE, target=target)
+    assert default == chosen
+    found = [
+        GpuParameters.of(target, each).large_shared_bytes
+        for each in (HardwareParams.from_row(default.to_row()), pickle.loads(pickle.dumps(chosen)))
+    ]
+    assert found == [113 * 1024, FREE]
 
 
 def test_kernels_ask_for_what_was_estimated(large):

@@ -67,6 +67,7 @@ class GpuParameters:
         limits, given = target.limits, params.max_shared_memory_per_block
         optin = max(limits.shared_bytes_optin, given)
         half = (optin + 1024) // BLOCKS - 1024
+        chosen = params.chooses_shared_memory or given != limits.shared_bytes
         capability = target.arch.partition("_")[2].rstrip("af")
         warps, blocks = _FEWER.get(capability, (GpuParameters.warps, GpuParameters.blocks))
         return GpuParameters(
@@ -76,7 +77,7 @@ class GpuParameters:
             registers=limits.registers,
             shared_bytes=optin + 1024,
             block_shared_bytes=given,
-            large_shared_bytes=max(given, half) if given == limits.shared_bytes else given,
+            large_shared_bytes=given if chosen else max(given, half),
             block_threads=params.max_threads_per_block,
             block_vthreads=max(params.max_vthread_extent, 1),
         )
