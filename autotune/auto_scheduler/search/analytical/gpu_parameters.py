@@ -11,11 +11,8 @@ from autotune.target import Target
 BLOCKS = 2
 # Where no device is available: those of a large datacentre GPU.
 _SMS = 132
-# Warps and blocks that a multiprocessor holds, by compute capability, where they are fewer.
-_FEWER = {
-    "75": (32, 16), "86": (48, 16), "87": (48, 16), "89": (48, 24), "110": (48, 24),
-    "120": (48, 24), "121": (48, 24),
-}  # fmt: skip
+# Warps that a multiprocessor holds, by compute capability, where they are fewer than 64.
+_FEWER_WARPS = {"75": 32, "86": 48, "87": 48, "89": 48, "110": 48, "120": 48, "121": 48}
 
 
 @dataclass(frozen=True)
@@ -26,7 +23,8 @@ class GpuParameters:
         sms: multiprocessors.
         clock: cycles per second.
         schedulers: warps of a multiprocessor that issue in one cycle.
-        warps: warps that a multiprocessor holds.
+        warps: warps that a multiprocessor holds in estimates, which were fitted to an H200.
+        most_warps: warps that one of the device's holds: a compiler ignores a hint of more.
         blocks: blocks that it holds.
         registers: 32-bit registers that it has.
         shared_bytes: shared memory that it has.
@@ -44,6 +42,7 @@ class GpuParameters:
     clock: float = 1.7e9
     schedulers: int = 4
     warps: int = 64
+    most_warps: int = 64
     blocks: int = 32
     registers: int = 65536
     shared_bytes: int = 228 * 1024
@@ -69,11 +68,10 @@ class GpuParameters:
         half = (optin + 1024) // BLOCKS - 1024
         chosen = params.chooses_shared_memory or given != limits.shared_bytes
         capability = target.arch.partition("_")[2].rstrip("af")
-        warps, blocks = _FEWER.get(capability, (GpuParameters.warps, GpuParameters.blocks))
+        most = _FEWER_WARPS.get(capability, GpuParameters.most_warps)
         return GpuParameters(
             sms=limits.sm_count if limits.sm_count > 1 else _SMS,
-            warps=warps,
-            blocks=blocks,
+            most_warps=most,
             registers=limits.registers,
             shared_bytes=optin + 1024,
             block_shared_bytes=given,

@@ -174,8 +174,9 @@ class StageEstimate:
         Nothing is asked for smaller sums: threads with more registers hide latencies as well as
         more threads do.
         """
-        values = np.array(MIN_BLOCKS)
-        most = values[np.searchsorted(values, self.resident, side="right") - 1]
+        values, warps = np.array(MIN_BLOCKS), np.ceil(self.shape.threads / 32)
+        held = np.minimum(self.resident, self.device.most_warps // warps)
+        most = values[np.searchsorted(values, held, side="right") - 1]
         return np.where(self.large, most, MIN_BLOCKS[0])
 
     @cached_property
