@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Number
 from typing import Any
 
 from autotune.errors import KernelError
@@ -88,14 +89,24 @@ def define_line(check: Check, name: object, value: object) -> str:
     return f"#define {name} {int(plain) if isinstance(plain, bool) else plain}\n"
 
 
-def check_items(check: Check, name: str, items: Any, kind: type, expected: str) -> Sequence[Any]:
+def check_items(
+    check: Check, name: str, items: Any, kind: type, expected: str, for_numbers: str = ""
+) -> Sequence[Any]:
     """Check that a value is a list of things of one kind and return it.
+
+    Args:
+        check: of the owner, which the message names.
+        name: of the parameter.
+        items: what is checked.
+        kind: of each item.
+        expected: what the message says it must be.
+        for_numbers: what the message adds where an item is a number.
 
     Raises:
         KernelError: it is not a list, or something in it is of another kind.
     """
     for one in check.sequence(name, items, expected):
         if not isinstance(one, kind):
-            check.refuse(name, expected, one)
+            check.refuse(name, expected, one, for_numbers if isinstance(one, Number) else "")
     given: Sequence[object] = items
     return given

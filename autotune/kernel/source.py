@@ -206,7 +206,8 @@ class SourceKernel:
         check = Check(KernelError, f"kernel {self.name!r}")
         check.text("name", self.name, "gemm")
         args = "a list of autotune.arg(name, shape, dtype)"
-        check_items(check, "args", self.args, Argument, args)
+        number = "; a number passed by value is arg(name, (), dtype, value=...)"
+        check_items(check, "args", self.args, Argument, args, number)
         check.kind("defines", self.defines, (dict, Mapping), "a dict such as {'TILE': 8}")
         sources = "text, a path or a jinja2.Template"
         if not _is_template(self.source):

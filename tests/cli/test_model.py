@@ -43,7 +43,7 @@ def test_show_lists_inputs_outputs_and_operators(path):
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    ((), "give them, as in shapes="),
+    ((), "--shape x=1,4)"),
     (("-s", "batch"), "--shape: expected NAME=..., got 'batch'"),
     (("-s", "batch=two"), "--shape batch: expected 1,3,224,224, got 'two'"),
     (("-s", "batch=2", "-v", "scale=big"), "--value scale: expected a number, got 'big'"),

@@ -196,6 +196,7 @@ def test_winograd_by_transformed_weights_is_the_plain_convolution(tile, padding)
     [
         (ops.Conv2d(), [I4, (5, 3, 3, 3)], "weight must be of 4 input channels in 1 groups, got"),
         (ops.Conv2d(), [I4, (5, 4, 9, 3)], "weight must be no larger than the padded data"),
+        (ops.Conv2d(dilation=(4, 4)), [I4, (5, 4, 3, 3)], "no larger, with its elements 4 apart"),
         (ops.Conv2d(padding=(1, 2, 3)), [I4, (5, 4, 3, 3)], "padding must be 1, 2 or 4 whole"),
         (ops.Conv2d(data_layout="NC"), [I4, (5, 4, 3, 3)], "one of NCHW, NHWC, got 'NC'"),
         (ops.Dense(), [(2, 3), (4, 5)], r"weight must be \[out, in\] for data float32\[2, 3\]"),

@@ -172,6 +172,7 @@ def test_several_kernels_form_one_function_with_a_workspace():
         (lambda: call("f", [], grid=(64 / 16, 1)), r"got \(4.0, 1\); divide with //"),
         (lambda: call("f", [], grid="2"), "an int or up to three, got '2'"),
         (lambda: source(args=["A"]), r"args must be a list of autotune.arg.* got 'A'"),
+        (lambda: source(args=[7]), r"got 7; a number passed by value is arg\(name, \(\), dtype"),
         (lambda: source(defines=[("N", 1)]), "defines must be a dict"),
         (
             lambda: source(defines={"N": None}).text(),

@@ -95,7 +95,8 @@ class Convolution(Operator):
         for axis, step, (before, after), hole in numbers:
             room = images[axis] + before + after - (filters[axis] - 1) * hole - 1
             if room < 0:
-                self.refuse("weight", f"no larger than the padded data {data}", weight)
+                apart = f", with its elements {hole} apart," if hole > 1 else ""
+                self.refuse("weight", f"no larger{apart} than the padded data {data}", weight)
             out[axis] = room // step + 1
         return TensorType(arrange(self.data_layout, out), data.dtype)
 

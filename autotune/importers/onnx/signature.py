@@ -135,12 +135,13 @@ def _explained(inputs: Sequence[OnnxInput]) -> str:
         known = "unknown" if each.shape is None else ", ".join(str(n) or "?" for n in each.shape)
         lines.append(f"  {each.name}: [{known}]")
     example = inputs[0]
-    extents = ", ".join(str(n) if isinstance(n, int) else "1" for n in example.shape or ("1",))
+    extents = tuple([n if isinstance(n, int) else 1 for n in example.shape or (1,)])
+    option = ",".join(map(str, extents))
     return "\n".join(
         [
             "from_onnx: shapes must be known when a network is compiled, and these are open:",
             *lines,
-            f"give them, as in shapes={{{example.name!r}: ({extents},)}}, or by the names of "
-            "dimensions",
+            f"give them, as in shapes={{{example.name!r}: {extents}}} (of the command "
+            f"`autotune model`: --shape {example.name}={option}), or by the names of dimensions",
         ]
     )

@@ -64,7 +64,7 @@ def test_a_model_that_is_cut_off_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(("options", "said"), [
-    ({}, r"these are open:\n  x: \[batch, 2\]\ngive them, as in shapes=\{'x': \(1, 2,\)\}"),
+    ({}, r"these are open:\n  x: \[batch, 2\]\ngive them, as in shapes=\{'x': \(1, 2\)\}"),
     ({"shapes": {"y": (1, 2)}}, r"shapes must name inputs of the model \(x, batch\), got 'y'"),
     ({"shapes": {"x": (1, 2, 3)}}, "must have 2 extents, as in the model, got"),
     ({"shapes": {"x": (-1, 2)}}, "must be whole numbers of at least 0, got"),
