@@ -49,6 +49,9 @@ def plot(paths: tuple[Path, ...], task: str | None, out: Path, panels: tuple[str
 
     if out.suffix.lower() not in FORMATS:
         raise click.ClickException(f"cannot draw {out}: its name ends in none of {_ENDS}")
+    for path in paths:
+        if path.suffix.lower() in FORMATS and not path.exists():
+            raise click.ClickException(f"there is no log {path}; to draw that file: --out {path}")
     refuse_input(out, paths)
     for problem in filter(None, [read_records(path, task)[1] for path in paths]):
         say(problem, err=True)

@@ -181,6 +181,12 @@ def test_diff_tells_what_became_faster_and_which_knobs_changed(logs):
     assert "2.00x" in text
 
 
+def test_plot_tells_how_a_file_to_draw_is_given(logs):
+    said = run("plot", logs[0], "none.PNG")
+    assert said.exit_code == 1
+    assert "there is no log none.PNG; to draw that file: --out none.PNG" in said.output
+
+
 @pytest.mark.parametrize("suffix", ["svg", "png"])
 def test_plot_draws_a_figure_for_each_workload(logs, tmp_path, suffix):
     pytest.importorskip("matplotlib")
