@@ -17,6 +17,7 @@ R = TypeVar("R")
 _WITHOUT_EFFECT = frozenset(
     ["method", "num_threads", "parallel_mode", "runner_mode", "times", "use_noodles"]
 )  # fmt: skip
+_AROUND = '; write `with autotune.Target("cuda -emulate"):` around the call, as for any target'
 
 
 def takes_older_names(function: Callable[P, R]) -> Callable[P, R]:
@@ -43,9 +44,8 @@ def takes_older_names(function: Callable[P, R]) -> Callable[P, R]:
             if name in known:
                 continue
             if name not in _WITHOUT_EFFECT:
-                raise TunerError(
-                    f"{what}: there is no argument {name!r}{did_you_mean(name, known)}"
-                )
+                hint = _AROUND if name == "target" else did_you_mean(name, known)
+                raise TunerError(f"{what}: there is no argument {name!r}{hint}")
             del given[name]
         return function(*args, **given)
 

@@ -56,3 +56,8 @@ def test_an_argument_that_no_version_has_is_named():
 def test_parameters_that_are_no_lists_are_named(params, words):
     with pytest.raises(AutotuneError, match=words):
         tune(params, kernel_source=FILL)
+
+
+def test_a_target_is_told_to_go_around_the_call():
+    with pytest.raises(AutotuneError, match=r"no argument 'target'; write `with .*Target\("):
+        tune({"block_size_x": [32]}, kernel_source=FILL, target="cuda -emulate")
