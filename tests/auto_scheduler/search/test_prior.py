@@ -22,6 +22,7 @@ from autotune.auto_scheduler.search.models.prior import (
     training_columns,
 )
 from autotune.auto_scheduler.search.models.row_model import RowModel
+from autotune.cost_model import PredictionRows
 from benchmarks.auto_scheduler.prior import fingerprint, spearman
 from tests.auto_scheduler.graphs import matmul
 
@@ -159,3 +160,24 @@ def test_nothing_is_learned_of_nothing():
     assert shipped_prior(np.empty((0, 4), np.float32), np.empty(0)) is None
     model = CommonModel()
     assert not model.predict(some_trials(0)[0]).any()
+
+
+def test_rows_are_taken_to_be_no_faster_than_most_trials_that_ship():
+    features = np.repeat(np.eye(4, dtype=np.float32), 50, axis=0)[:, [0, 1, 2, 3, 3]]
+    features[:, -1] = 1.0
+    residuals = np.repeat([0.0, 0.5, 1.0, 1.0], 50)
+    residuals[-1] = 60.0  # Of one row in 200.
+    shipped = shipped_prior(features, residuals)
+    one = features[-1:]
+    assert shipped.trees.predict(PredictionRows(one, 1))[0] > 1.2
+    assert CommonModel(shipped).predict(one)[0] == 1.0
+
+
+def test_without_trials_that_ship_a_row_may_be_as_fast_as_it_was():
+    features = np.repeat(np.eye(2, dtype=np.float32), 20, axis=0)[:, [0, 1, 1]]
+    features[:, -1] = 1.0
+    seconds = np.repeat([1.0, 1 / 64], 20)
+    model = CommonModel()
+    model.learn("mine", features, np.ones(40), seconds)
+    slow, fast = model.predict(features[[0, -1]])
+    assert fast - slow > 5.5

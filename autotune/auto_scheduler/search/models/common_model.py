@@ -22,9 +22,9 @@ Features = npt.NDArray[np.float32]
 # Trees of a model that is fitted anew, and of one that grows.
 WHOLE = TreeSettings(rounds=60, depth=5, rate=0.15, threads=1)
 _MORE = TreeSettings(rounds=24, depth=5, rate=0.15, threads=1)
-# Most doublings by which a row is taken to be faster than estimated, as one in 100 trials shows. A
-# search finds the rows of which trees say more because none like them was measured.
-_MOST = 1.1
+# The share of trials that ship which are no faster than a row is taken to be: a search finds the
+# rows of which trees say more because none like them was measured.
+_SHOWN = 0.99
 # How many times as many trials have to be known as at the last time for a new beginning.
 _GROWTH = 1.5
 # The trees that are added to the first ones see one of so many trials that ship: enough to hold
@@ -62,6 +62,8 @@ class CommonModel:
         self._base: Trees | StoredTrees | None = None if shipped is None else shipped.trees
         self._more: Trees | None = None
         self._fitted = 0 if shipped is None else len(shipped.residuals)
+        # Most doublings by which a row is taken to be faster than estimated.
+        self._most = np.inf if shipped is None else float(np.quantile(shipped.residuals, _SHOWN))
         self._known: dict[str, tuple[Features, Column]] = {}
         self._changed = False
         self._lock = threading.Lock()
@@ -95,7 +97,7 @@ class CommonModel:
         found = np.zeros(len(features))
         for trees in parts:
             found += trees.predict(rows)
-        return np.where(_tiled(features), np.minimum(found, _MOST), 0.0)
+        return np.where(_tiled(features), np.minimum(found, self._most), 0.0)
 
     def _fit(self) -> None:
         self._changed = False
