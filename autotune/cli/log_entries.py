@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +14,12 @@ from autotune.measure.objective import TIME, Objective, objective_of
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.record.best import best_of, is_race, of_older_text
 from autotune.record.frame import KNOB, choices_of, row_of
-from autotune.record.outdated import current_only, is_outdated
+from autotune.record.outdated import current_only, refusal_now
 from autotune.record.pareto import pareto_front
 from autotune.record.reader import RACE_NOTE, load_from_file, open_log, source_name
 from autotune.report import is_of, no_such_task
 from autotune.task import ConfigEntity, Task
-from autotune.task.refusals import left_out
+from autotune.task.refusals import OLDER, Refusal, left_out
 from autotune.utils.escaping import shorten
 
 
@@ -138,7 +137,7 @@ class Logs:
     Attributes:
         groups: one for each workload and target, in the order in which they appear.
         problems: what was left out, and why.
-        is_outdated: whether there are records, but all are of an older kernel text.
+        is_outdated: whether there are records, but all are of other kernels than now.
     """
 
     groups: Sequence[Group]
@@ -176,7 +175,7 @@ def read_logs(
     objective: str | Objective = TIME,
     ask_templates: bool = False,
 ) -> Logs:
-    """Read logs; lines without a record, and records of an older kernel text, are left out.
+    """Read logs; lines without a record, and records of other kernels than now, are left out.
 
     Args:
         paths: the logs.
@@ -209,16 +208,19 @@ def read_logs(
     if others and not entries:
         raise RecordError(no_such_task(str(task), others))
     # Several logs are as one, in which one's trials may have replaced another's.
-    older: Counter[str] = Counter()
+    refused: dict[str, list[Refusal]] = {}
     pairs = [(one.inp, one.result) for one in entries]
     for entry, pair, is_older in zip(entries, pairs, of_older_text(pairs), strict=True):
-        told = is_outdated(pair) if ask_templates else None
-        if is_older if told is None else told:
-            # A note of a race is no further trial.
-            older[source_name(entry.path)] += not entry.again
-        else:
+        refusal = OLDER if is_older else None
+        if ask_templates:
+            refusal = refusal_now(pair, otherwise=refusal)
+        if refusal is None:
             grouping.add(entry)
-    problems += [left_out(source, count) for source, count in older.items() if count]
+        elif not entry.again:  # a note of a race is no further trial
+            refused.setdefault(source_name(entry.path), []).append(refusal)
+    for source, ones in refused.items():
+        strangers = [one for one in ones if not one.older]
+        problems.append(left_out(source, len(ones) - len(strangers), strangers))
     groups = [Group(key[0], found, wanted) for key, found in grouping.groups.items()]
     return Logs(groups, problems, is_outdated=bool(entries) and not groups)
 

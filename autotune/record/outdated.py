@@ -121,13 +121,18 @@ def current_only(
     return kept
 
 
-def is_outdated(pair: Pair) -> bool | None:
-    """Return whether the template makes another kernel now; None where it is not known here."""
+def refusal_now(pair: Pair, otherwise: Refusal | None) -> Refusal | None:
+    """Return why the template of a record makes another kernel now; None where it makes the same.
+
+    Args:
+        pair: the record.
+        otherwise: what is returned where the template is not known here.
+    """
     then, result = as_measured(pair)
     task = then.task
     if not isinstance(task, Task) or task.name not in TASK_TABLE or task_refusal(task):
-        return None
-    return outdated(task, then.config, then.config, result) is not None
+        return otherwise
+    return outdated(task, then.config, then.config, result)
 
 
 def task_refusal(task: Workload) -> Refusal | None:

@@ -49,9 +49,23 @@ def ignored(refusals: Sequence[Refusal], to_keep: str = "keep_older=True") -> st
     return "; ".join(parts)
 
 
-def left_out(source: str, older: int) -> str:
-    """Return a text on how many records were measured again with another text; empty if none."""
-    return f"{source}: {records_are(older)} of an older kernel text, left out" if older else ""
+def left_out(source: str, older: int, strangers: Sequence[Refusal] = ()) -> str:
+    """Return a text on how many records of a source are left out; empty if none are.
+
+    Args:
+        source: the origin of the records.
+        older: how many are of an older text.
+        strangers: why others are not in the space of their template.
+    """
+    parts = []
+    if older:
+        parts.append(f"{records_are(older)} of an older kernel text, left out")
+    if strangers:
+        parts.append(
+            f"{records_are(len(strangers))} not in its space as it is now, left out "
+            f"({strangers[0].why})"
+        )
+    return f"{source}: {'; '.join(parts)}" if parts else ""
 
 
 def records_are(count: int) -> str:

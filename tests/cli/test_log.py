@@ -167,6 +167,16 @@ def test_best_prints_the_source_of_a_template_in_a_file(tmp_path):
         assert "no trial of any task is of its kernel as it is now: tune it again" in done.output
         assert done.exit_code == 1
 
+    lines = [
+        encode(*pair(("tests/log/scale", (4,), "llvm"), index, older, k=k))
+        for index, k in ((9, 7), (1, 2))
+    ]
+    log.write_text("\n".join(lines))
+    said = run("best", file, log).output
+    assert "x.log: 1 record is of an older kernel text, left out" in said
+    assert "1 record is not in its space as it is now, left out (" in said
+    assert "knob 'k' = 7 does not fit: the template offers 1, 2" in said
+
 
 def test_diff_tells_what_became_faster_and_which_knobs_changed(logs):
     gemm, conv, dense = rows(run("diff", "--json", *logs))
