@@ -283,7 +283,7 @@ class Proposer:
 
     @property
     def _breeds_by_estimate(self) -> bool:
-        """Whether rows are bred by estimates, too; they are right of tiles of large sums."""
+        """Whether rows are bred by estimates, too; they are right of large kernels."""
         return self._is_first and all(stack.is_large for stack in self.stacks)
 
     def _bred_by_estimate(self, drawn: Sequence[_Pool], effort: Effort) -> list[_Pool]:

@@ -49,7 +49,7 @@ class Stack:
         self.limits = self.cost_model.limits()
         self.sampler = RowSampler([each.program for each in models], self.limits, rng)
         self._width = models[0].program.width
-        # Whether threads of a GPU compute its tiles, without tensor cores, and of large sums.
+        # Whether threads of a GPU compute its tiles, without tensor cores, and large.
         self.is_large = isinstance(models[0], GpuCostModel) and models[0].is_large
         self._pool: Rows | None = None
 

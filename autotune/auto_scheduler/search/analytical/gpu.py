@@ -19,10 +19,10 @@ from autotune.auto_scheduler.search.analytical.gpu_columns import (
 )
 from autotune.auto_scheduler.search.analytical.gpu_parameters import GpuParameters
 from autotune.auto_scheduler.search.analytical.gpu_stage import (
-    LARGE,
     MOST_ACCUMULATORS,
     STAGE_FEATURES,
     StageEstimate,
+    is_large,
 )
 from autotune.auto_scheduler.search.analytical.idle import idle_seconds
 from autotune.auto_scheduler.search.analytical.same_code import (
@@ -37,7 +37,6 @@ from autotune.auto_scheduler.search.analytical.tiles import (
     Tiled,
     TileInput,
     columns_of,
-    terms,
     tiled_stages,
 )
 from autotune.auto_scheduler.search.space.annotate_gpu import ROW_UNIT, UNROLL_LIMITS
@@ -104,9 +103,8 @@ class GpuCostModel:
 
     @property
     def is_large(self) -> bool:
-        """Whether its tiles are of sums of very many terms."""
-        sizes = [terms((*each.data, *each.reductions)) for each in self.tiled]
-        return bool(sizes) and bool(np.min(np.asarray(sizes)) >= LARGE)
+        """Whether all its tiled stages have very many multiply-adds; see `gpu_stage.is_large`."""
+        return bool(self.tiled) and all(bool(np.all(is_large(each))) for each in self.tiled)
 
     def __call__(self, rows: Rows) -> Estimates:
         """Return the estimates of rows."""

@@ -29,7 +29,7 @@ class GpuParameters:
         registers: 32-bit registers that it has.
         shared_bytes: shared memory that it has.
         block_shared_bytes: what one block may have of it.
-        large_shared_bytes: the same of a sum of very many terms.
+        large_shared_bytes: the same of a kernel of very many multiply-adds.
         block_threads: threads that one block may have.
         block_vthreads: virtual threads that one block may have.
         l2_bytes_per_cycle: what one multiprocessor gets from the second-level cache.
@@ -60,7 +60,7 @@ class GpuParameters:
         """Return the parameters of the device of a task.
 
         A limit of shared memory that a user chose is kept. That of `HardwareParams` by default is
-        what a kernel has without asking, as TVM counts: a block of a large sum may ask for so much
+        what a kernel has without asking, as TVM counts: a block of a large one may ask for so much
         that a multiprocessor holds two.
         """
         limits, given = target.limits, params.max_shared_memory_per_block

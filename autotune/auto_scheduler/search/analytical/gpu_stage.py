@@ -29,7 +29,7 @@ Mask = npt.NDArray[np.bool_]
 # Registers that a thread needs for addresses and counters.
 _BASE_REGISTERS = 24
 _MOST_REGISTERS = 255
-# Terms of a sum that multiprocessors compute as fast as they can: others wait for latencies, which
+# Multiply-adds from which on kernels keep multiprocessors busy: others wait for latencies, which
 # estimates know less of.
 LARGE = 2**30
 # Most partial results of one thread: more spill.
@@ -54,6 +54,11 @@ _MANY_ACCUMULATORS, _FEW_WARPS = 64, 1.1
 _WAITS = (1.15, 1.05, 1.0)
 # Cycles that a step of a reduction waits where it is not unrolled.
 _LOOP_LATENCY = 25.0
+
+
+def is_large(tiled: Tiled) -> Mask:
+    """Return whether a tiled stage has so many multiply-adds that multiprocessors are busy."""
+    return np.asarray(terms((*tiled.data, *tiled.reductions)) >= LARGE)
 
 
 class StageEstimate:
@@ -140,8 +145,8 @@ class StageEstimate:
 
     @cached_property
     def large(self) -> Mask:
-        """Whether its sums have very many terms."""
-        return np.asarray(terms((*self.tiled.data, *self.tiled.reductions)) >= LARGE)
+        """Whether its kernel is one of very many multiply-adds; see `is_large`."""
+        return is_large(self.tiled)
 
     @cached_property
     def registers(self) -> Column:
@@ -171,8 +176,8 @@ class StageEstimate:
     def min_blocks(self) -> Rows:
         """The most of `MIN_BLOCKS` that a multiprocessor holds by these estimates.
 
-        Nothing is asked for smaller sums: threads with more registers hide latencies as well as
-        more threads do.
+        Nothing is asked for kernels that are not large: threads with more registers hide latencies
+        as well as more threads do.
         """
         values, warps = np.array(MIN_BLOCKS), np.ceil(self.shape.threads / 32)
         held = np.minimum(self.resident, self.device.most_warps // warps)
