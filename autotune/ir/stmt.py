@@ -115,13 +115,22 @@ class For(Stmt):
         return self.extent.value if isinstance(self.extent, IntImm) else None
 
     def with_body(self, body: Stmt) -> For:
-        """Returns the same loop around another body."""
+        """Returns the same loop around another body; itself around its own."""
+        if body is self.body:
+            return self
         return For(self.var, self.extent, self.kind, body, self.thread, self.annotations)
 
-    def noted(self, name: str) -> For:
-        """Returns the same loop with one more annotation."""
-        notes = {**self.annotations, name: True}
-        return For(self.var, self.extent, self.kind, self.body, self.thread, notes)
+    def with_annotation(self, name: str, value: Any = True) -> For:
+        """Returns the same loop with one more annotation, or another value of it."""
+        return self._annotated({**self.annotations, name: value})
+
+    def without_annotations(self, *names: str) -> For:
+        """Returns the same loop without some annotations; itself if it has none of them."""
+        kept = {name: value for name, value in self.annotations.items() if name not in names}
+        return self if len(kept) == len(self.annotations) else self._annotated(kept)
+
+    def _annotated(self, annotations: dict[str, Any]) -> For:
+        return For(self.var, self.extent, self.kind, self.body, self.thread, annotations)
 
 
 class Store(Stmt):

@@ -237,8 +237,7 @@ class StmtRewriter(Rewriter):
 
     def visit_For(self, node: For) -> Stmt:
         """Rewrite the body."""
-        body = self.rewrite(node.body)
-        return node if body is node.body else node.with_body(body)
+        return node.with_body(self.rewrite(node.body))
 
     def visit_While(self, node: While) -> Stmt:
         """Rewrite the body."""

@@ -80,7 +80,7 @@ class ReductionNest(StageNest):
         if level is not outermost or not isinstance(loop, For) or level.kind is not ForKind.SERIAL:
             return loop
         if JOINS_PARTS in self.plan.stage.op.attrs:
-            loop = loop.noted(JOINS_PARTS)
+            loop = loop.with_annotation(JOINS_PARTS)
         needed = self.plan.body.needed
         if needed is None:
             return loop

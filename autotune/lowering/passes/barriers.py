@@ -9,12 +9,11 @@ race if they are seen to touch an element from the same thread, or different slo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 from autotune.errors import LoweringError
-from autotune.ir.address import Address
-from autotune.ir.expr import EQ, LT, And, Expr, IntImm, Load, Node, Var
+from autotune.ir.expr import Expr, IntImm, Var
 from autotune.ir.stmt import (
     Allocate,
     AsyncCommit,
@@ -34,12 +33,11 @@ from autotune.ir.stmt import (
     one_of_all,
     seq,
 )
-from autotune.ir.structure import children
-from autotune.ir.visitor import StmtVisitor
-from autotune.lowering.passes.accesses import Access, elements, index_bounds, lie_apart
+from autotune.ir.structure import walk_statements
+from autotune.lowering.passes.accesses import Access, lie_apart
+from autotune.lowering.passes.block_accesses import BlockAccesses
 from autotune.lowering.passes.buffer_accesses import written_buffers
 from autotune.lowering.passes.draft import Draft
-from autotune.lowering.passes.ownership import owner_of
 from autotune.lowering.passes.uses import Uses
 from autotune.lowering.plan import Thread
 from autotune.utils.assert_never import assert_never
@@ -103,18 +101,14 @@ class _Planner:
     def __init__(self, draft: Draft, block: Sequence[Thread], common: Set[Buffer]) -> None:
         self.simplifier = draft.simplifier
         self.common = common
-        self.slots = draft.slots
+        self.accesses = BlockAccesses(draft, block, common)
         self.uses = Uses(draft.simplifier)
-        self.reading: dict[Node, Sequence[Load | Address]] = {}
-        self.block = block
-        self.block_vars = {thread.var for thread in block}
         self.by_hand = draft.by_hand
         # Variables of threads, and others whose values differ between them.
-        self.varying = set(self.block_vars)
+        self.varying = {thread.var for thread in block}
         self.diverged = False  # inside what not all threads run
         self.name = draft.stage
         self.around: frozenset[Var] = frozenset()  # of loops, with one value in all threads
-        self.below: dict[Var, int] = {}
 
     def visit(self, stmt: Stmt) -> tuple[Stmt, _Flow]:
         """Return the statement with barriers inside, and the accesses it is seen to make."""
@@ -134,7 +128,7 @@ class _Planner:
                 if not self._is_known(value):
                     self.varying.add(var)
                 new, flow = self.visit(body)
-                reads = self._reads(value, None, None)
+                reads = self.accesses.reads(value)
                 flow.exposed[:0] = reads
                 if not flow.has_barrier:
                     flow.pending[:0] = reads
@@ -142,72 +136,10 @@ class _Planner:
             case Barrier():
                 return stmt, _Flow(has_barrier=True)
             case (Store() | AsyncCopy() | Evaluate() | AsyncCommit() | AsyncWait()) as leaf:
-                accesses = self._accesses(leaf)
+                accesses = self.accesses.of(leaf)
                 return stmt, _Flow(accesses, list(accesses))
             case other:
                 assert_never(other)
-
-    def _accesses(
-        self, stmt: Store | AsyncCopy | Evaluate | AsyncCommit | AsyncWait
-    ) -> list[Access]:
-        match stmt:
-            case Store(buffer, indices, value):
-                (index,) = indices
-                found = self._reads(value, buffer, index) + self._reads(index, None, None)
-                if buffer in self.common:
-                    found.append(self._access(buffer, index, True))
-                return found
-            case AsyncCopy(dst, dst_index, src, src_index):
-                found = self._reads(src_index, None, None)
-                if src in self.common:
-                    found.append(self._access(src, src_index, False))
-                return [*found, self._access(dst, dst_index, True)]
-            case Evaluate(value):
-                return self._reads(value, None, None)
-            case AsyncCommit() | AsyncWait():
-                return []
-            case _:
-                assert_never(stmt)
-
-    def _reads(self, expr: Expr, own: Buffer | None, place: Expr | None) -> list[Access]:
-        """Return the reads in an expression of memory that the block writes.
-
-        A store that updates the very element it reads is one access, not two.
-        """
-        found = []
-        for node in self._reading(expr):
-            if isinstance(node, Address):
-                found += [self._passed(node, kind == "w") for kind in node.access]
-            elif node.buffer is not own or node.indices[0] is not place:
-                found.append(self._access(node.buffer, node.indices[0], False))
-        return found
-
-    def _reading(self, expr: Node) -> Sequence[Load | Address]:
-        """Return what in an expression reads such memory, each after what is in its index."""
-        known = self.reading.get(expr)
-        if known is None:
-            found = [read for each in children(expr) for read in self._reading(each)]
-            if isinstance(expr, Load | Address) and expr.buffer in self.common:
-                found.append(expr)
-            known = self.reading[expr] = found
-        return known
-
-    def _passed(self, node: Address, is_write: bool) -> Access:
-        """Return the access of what is behind an address, which any thread of a warp may make."""
-        known = self._access(node.buffer, node.index, is_write)
-        high = known.high + node.extent - 1
-        return replace(known, high=high, owner=None, alone=False)
-
-    def _access(self, buffer: Buffer, index: Expr, is_write: bool) -> Access:
-        base, distance = elements(index)
-        form = self.simplifier.form_of(base)
-        owner = owner_of(form, distance, self.block, self.below)
-        below = {var: most for var, most in self.below.items() if var in form.vars}
-        low, high = index_bounds(form, below)
-        slot = self.slots.get((buffer, base))
-        ends = (low + min(distance, 0), high + max(distance, 0))
-        alone = all(self.below.get(thread.var, thread.count - 1) == 0 for thread in self.block)
-        return Access(buffer, is_write, form, *ends, owner, slot, alone, below)
 
     # Statements made of statements.
 
@@ -247,12 +179,12 @@ class _Planner:
             flow = _Flow([], flow.pending, True)
         if not uniform and _holds_barrier(body):
             self._refuse(f"run the loop `for {stmt.var} in 0..{stmt.extent}`")
-        new = stmt if body is stmt.body else stmt.with_body(body)
+        new = stmt.with_body(body)
         least, _ = self.simplifier.form_of(stmt.extent).bounds
         return new, flow if least >= 1 else _perhaps(flow)
 
     def _while(self, stmt: While) -> tuple[Stmt, _Flow]:
-        reads, uniform = self._reads(stmt.cond, None, None), self._is_known(stmt.cond)
+        reads, uniform = self.accesses.reads(stmt.cond), self._is_known(stmt.cond)
         body, flow = self._visit_inside(stmt.body, uniform)
         if self._races(_Pending(reads), flow.exposed, None, 0):
             body = seq(Barrier("shared"), body)
@@ -269,12 +201,10 @@ class _Planner:
     def _branch(self, stmt: If) -> tuple[Stmt, _Flow]:
         if not self.uses.of(stmt.cond).vars and not self.uses.of(stmt.cond).buffers:
             return self._decided(stmt)
-        reads = self._reads(stmt.cond, None, None)
-        outer = self.below
-        self.below = outer | _limit(stmt.cond)
+        reads = self.accesses.reads(stmt.cond)
         uniform, taken = self._is_uniform(stmt.cond), f"take the branch `if {stmt.cond}`"
-        then, flow = self._visit_inside(stmt.then, uniform)
-        self.below = outer
+        with self.accesses.limited_by(stmt.cond):
+            then, flow = self._visit_inside(stmt.then, uniform)
         other, rest = None, _Flow()
         if stmt.other is not None:
             other, rest = self._visit_inside(stmt.other, uniform)
@@ -370,29 +300,5 @@ class _Planner:
         return a.slot.var not in self.around or not a.slot.differs(b.slot, 0)
 
 
-def _limit(cond: Expr) -> dict[Var, int]:
-    """Return the upper bounds of variables that a condition is, or the conjunction of."""
-    match cond:
-        case And(a, b):
-            first, second = _limit(a), _limit(b)
-            return {**first, **{var: min(n, first.get(var, n)) for var, n in second.items()}}
-        case LT(Var() as var, IntImm(value)):
-            return {var: value - 1}
-        case EQ(Var() as var, IntImm(value)):
-            return {var: value}
-        case _:
-            return {}
-
-
-class _FindBarrier(StmtVisitor):
-    def __init__(self) -> None:
-        self.found = False
-
-    def visit_Barrier(self, node: Barrier) -> None:
-        self.found = True
-
-
 def _holds_barrier(stmt: Stmt) -> bool:
-    find = _FindBarrier()
-    find.visit(stmt)
-    return find.found
+    return any(isinstance(each, Barrier) for each in walk_statements(stmt))

@@ -196,8 +196,7 @@ class _Carry(StmtRewriter):
         """Rewrite a marked loop."""
         if JOINS_PARTS not in node.annotations:
             return super().visit_For(node)
-        notes = {key: each for key, each in node.annotations.items() if key != JOINS_PARTS}
-        plain = For(node.var, node.extent, node.kind, node.body, node.thread, notes)
+        plain = node.without_annotations(JOINS_PARTS)
         return self._carried(plain) or plain
 
     def _carried(self, loop: For) -> Stmt | None:

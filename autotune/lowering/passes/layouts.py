@@ -39,13 +39,10 @@ class _LayOut(Rewriter):
 
     def visit_For(self, node: For) -> Stmt:
         """Rewrite the body; a pipeline is one of the tiles as they are now."""
-        notes = dict(node.annotations)
-        if PIPELINE in notes:
-            notes[PIPELINE] = tuple([self._pipelined(mark) for mark in notes[PIPELINE]])
-        body = self.rewrite(node.body)
-        if body is node.body and PIPELINE not in notes:
-            return node
-        return For(node.var, node.extent, node.kind, body, node.thread, notes)
+        loop = node
+        if marks := node.annotations.get(PIPELINE):
+            loop = node.with_annotation(PIPELINE, tuple(map(self._pipelined, marks)))
+        return loop.with_body(self.rewrite(node.body))
 
     def _pipelined(self, mark: PipelinedBuffer) -> PipelinedBuffer:
         tile = self.tiles.get(mark.buffer)

@@ -141,21 +141,19 @@ class _Pipeliner(StmtRewriter):
 
     def visit_For(self, node: For) -> Stmt:
         """Turn a marked loop into a pipeline."""
-        iterations, notes = node.iterations, dict(node.annotations)
-        if notes.pop(PERSISTENT, None) and iterations is not None and iterations > 1:
+        iterations, loop = node.iterations, node.without_annotations(PERSISTENT)
+        if node.annotations.get(PERSISTENT) and iterations is not None and iterations > 1:
             turns = _TileLoop(node, written_buffers(node.body), [])
             with self._inside(turns):
                 body = self.rewrite(node.body)
-            rest = For(node.var, node.extent, node.kind, body, node.thread, notes)
-            return seq(*turns.before, rest)
+            return seq(*turns.before, loop.with_body(body))
         with self._inside(None):
             body = self.rewrite(node.body)
         # How many iterations there are has to be limited to fill the slots ahead of them.
-        marks = notes.pop(PIPELINE, ()) if self._is_limited(node) else ()
-        if not marks and body is node.body:
-            return node
-        plain = For(node.var, node.extent, node.kind, body, node.thread, notes)
-        return self._pipeline(plain, marks) if marks else plain
+        marks = node.annotations.get(PIPELINE) if self._is_limited(node) else None
+        if not marks:
+            return loop.with_body(body)
+        return self._pipeline(loop.without_annotations(PIPELINE).with_body(body), marks)
 
     def _is_limited(self, loop: For) -> bool:
         """Return whether a loop has a constant number of iterations, or so many at most."""

@@ -41,5 +41,4 @@ class _Hoist(StmtRewriter):
         """Keep the allocations of a parallel loop inside it."""
         if node.kind is not ForKind.PARALLEL:
             return super().visit_For(node)
-        body = self.declared(node.body)
-        return node if body is node.body else node.with_body(body)
+        return node.with_body(self.declared(node.body))

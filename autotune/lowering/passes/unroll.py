@@ -10,7 +10,8 @@ Loops over threads end here: the pragmas on them have been read, and the launch 
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 
 from autotune.ir.address import Address
 from autotune.ir.expr import Expr, Load, Ramp, Var
@@ -57,6 +58,15 @@ class _Count:
     steps: int = 0
     depth: int = 0
     loops: int = 0
+
+    def beside(self, other: _Count) -> _Count:
+        """Return the size of both statements, one after the other."""
+        depth, loops = max(self.depth, other.depth), max(self.loops, other.loops)
+        return _Count(self.steps + other.steps, depth, loops)
+
+    def in_loop(self) -> _Count:
+        """Return the size of a loop around the statement, which is not unrolled."""
+        return replace(self, loops=self.loops + 1)
 
 
 @dataclass(frozen=True)
@@ -105,21 +115,14 @@ class _Marker:
                 return self._loop(loop, _inside(loop, setting))
             case Seq(stmts):
                 parts = [self.visit(each, setting) for each in stmts]
-                counts = [count for _, count in parts]
-                total = _Count(
-                    sum(count.steps for count in counts),
-                    max((count.depth for count in counts), default=0),
-                    max((count.loops for count in counts), default=0),
-                )
+                total = reduce(_Count.beside, [count for _, count in parts], _Count())
                 return seq(*[new for new, _ in parts]), total
             case If(cond, then, other):
                 new, count = self.visit(then, setting)
                 if other is None:
                     return If(cond, new), count
                 rest, more = self.visit(other, setting)
-                steps = count.steps + more.steps
-                depth, loops = max(count.depth, more.depth), max(count.loops, more.loops)
-                return If(cond, new, rest), _Count(steps, depth, loops)
+                return If(cond, new, rest), count.beside(more)
             case Allocate(buffer, body):
                 new, count = self.visit(body, setting)
                 return Allocate(buffer, new), count
@@ -128,7 +131,7 @@ class _Marker:
                 return LetStmt(var, value, new), count
             case While(cond, body):
                 new, count = self.visit(body, setting)
-                return While(cond, new), _Count(count.steps, count.depth, count.loops + 1)
+                return While(cond, new), count.in_loop()
             case Store() | AsyncCopy() | Evaluate():
                 return stmt, _Count(1)
             case Barrier() | AsyncCommit() | AsyncWait():
@@ -154,24 +157,22 @@ class _Marker:
         if extent == 1 or stmt.kind is ForKind.THREAD:
             return body, count
         if extent is None:
-            new = stmt if body is stmt.body else stmt.with_body(body)
-            return new, _Count(count.steps, count.depth, count.loops + 1)
+            return stmt.with_body(body), count.in_loop()
         if stmt.kind is ForKind.VECTORIZED:
-            return (stmt if body is stmt.body else stmt.with_body(body)), count
+            return stmt.with_body(body), count
+        steps = count.steps * extent
         unrolled = stmt.kind is ForKind.UNROLLED
         if stmt.kind is ForKind.SERIAL and count.loops == 0 and count.depth <= MOST_DEPTH:
-            unrolled = count.steps * extent <= setting.max_step
-        if not unrolled:
-            steps = count.steps * extent
-            if self._picks_registers(stmt, body, steps):
-                new = For(stmt.var, stmt.extent, ForKind.UNROLLED, body, None, stmt.annotations)
-                return new, _Count(steps, count.depth, count.loops + 1)
-            new = stmt if body is stmt.body else stmt.with_body(body)
-            return new, _Count(count.steps, count.depth, count.loops + 1)
-        loop = For(stmt.var, stmt.extent, ForKind.UNROLLED, body)
-        if setting.explicit and count.steps * extent <= MOST_STEPS:
-            self.written_out.add(loop)
-        return loop, _Count(count.steps * extent, count.depth + 1, count.loops)
+            unrolled = steps <= setting.max_step
+        if unrolled:
+            loop = For(stmt.var, stmt.extent, ForKind.UNROLLED, body)
+            if setting.explicit and steps <= MOST_STEPS:
+                self.written_out.add(loop)
+            return loop, _Count(steps, count.depth + 1, count.loops)
+        if self._picks_registers(stmt, body, steps):
+            loop = For(stmt.var, stmt.extent, ForKind.UNROLLED, body, None, stmt.annotations)
+            return loop, replace(count, steps=steps).in_loop()
+        return stmt.with_body(body), count.in_loop()
 
 
 class _Picks(Visitor):
