@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from operator import mul
 from typing import ClassVar
 
 import numpy as np
@@ -12,10 +14,10 @@ from autotune import te, topi
 from autotune.graph.operator import Operator, Pattern
 from autotune.graph.ops.sums import sums_of
 from autotune.graph.types import Array, TensorType
-from autotune.ir import Expr, IterVar, is_float
+from autotune.ir import Expr, is_float
 from autotune.te.tensor import Tensor
 
-_TIMES = te.comm_reducer(lambda x, y: x * y, lambda t: te.const(1, t), name="prod")
+_PRODUCT = te.comm_reducer(mul, lambda t: te.const(1, t), name="prod")
 
 
 def _greater(x: Expr, y: Expr) -> Expr:
@@ -56,9 +58,18 @@ _LOG_OF_SUM = te.comm_reducer(_log_of_both, lambda t: te.const(-math.inf, t), na
 
 @dataclass(frozen=True)
 class _Prefixes(Operator):
-    """What the first 1, 2, ... elements along an axis combine to."""
+    """What the first 1, 2, ... elements along an axis combine to.
+
+    Attributes:
+        neutral: the number that changes nothing that it is combined with.
+        reducer: combines values along an axis of a reduction, or two values.
+        of_numpy: combines two arrays.
+        along: the axis.
+    """
 
     neutral: ClassVar[float]
+    reducer: ClassVar[Callable[..., Expr]]
+    of_numpy: ClassVar[np.ufunc]
     pattern: ClassVar[Pattern] = Pattern.OPAQUE
     along: int = -1
 
@@ -70,16 +81,6 @@ class _Prefixes(Operator):
         if data.dtype == "bool":
             self.refuse("data", "numbers", data)
         return data
-
-    @staticmethod
-    def reduced(values: Expr, axis: IterVar) -> Expr:
-        """Return what all values along an axis of a reduction combine to."""
-        raise NotImplementedError
-
-    @staticmethod
-    def combined(a: Expr, b: Expr) -> Expr:
-        """Return what two values combine to."""
-        raise NotImplementedError
 
     def compute(self, *inputs: Tensor) -> Tensor:
         """Combine pieces of about the root of the extent, their results, and both.
@@ -101,13 +102,13 @@ class _Prefixes(Operator):
             # Nothing is read beyond the last element.
             is_within = te.all(inner.var <= i[at + 1], where < extent)
             known = te.if_then_else(is_within, element, neutral)
-            return self.reduced(known, inner)
+            return self.reducer(known, axis=inner)
 
         sums = te.compute((*outside[0], pieces, piece, *outside[1]), within, "T_within")
 
         def earlier(*i: Expr) -> Expr:
             whole = sums(*i[:at], before.var, piece - 1, *i[at + 1 :])
-            return self.reduced(te.Select(before.var < i[at], whole, neutral), before)
+            return self.reducer(te.Select(before.var < i[at], whole, neutral), axis=before)
 
         ahead = te.compute((*outside[0], pieces, *outside[1]), earlier, "T_before")
 
@@ -115,7 +116,7 @@ class _Prefixes(Operator):
             number, place = te.indexdiv(i[at], piece), te.indexmod(i[at], piece)
             rest = i[at + 1 :]
             earlier_ones = ahead(*i[:at], number, *rest)
-            total = self.combined(earlier_ones, sums(*i[:at], number, place, *rest))
+            total = self.reducer(earlier_ones, sums(*i[:at], number, place, *rest))
             return total.astype(x.dtype)
 
         names = topi.utils.axis_names(rank)
@@ -126,6 +127,12 @@ class _Prefixes(Operator):
         """Return one operation for each element."""
         return float(types[0].size)
 
+    def reference(self, *inputs: Array) -> Array:
+        """Combine one element after another."""
+        (x,) = inputs
+        found: Array = self.of_numpy.accumulate(x, axis=self.along, dtype=x.dtype)
+        return found
+
 
 @dataclass(frozen=True)
 class Cumsum(_Prefixes):
@@ -133,22 +140,8 @@ class Cumsum(_Prefixes):
 
     name: ClassVar[str] = "cumsum"
     neutral: ClassVar[float] = 0
-
-    @staticmethod
-    def reduced(values: Expr, axis: IterVar) -> Expr:
-        """Return the sum."""
-        total: Expr = te.sum(values, axis=axis)
-        return total
-
-    @staticmethod
-    def combined(a: Expr, b: Expr) -> Expr:
-        """Return the sum of two."""
-        return a + b
-
-    def reference(self, *inputs: Array) -> Array:
-        """Add up."""
-        (x,) = inputs
-        return np.cumsum(x, axis=self.along, dtype=x.dtype)
+    reducer: ClassVar[Callable[..., Expr]] = staticmethod(te.sum)
+    of_numpy: ClassVar[np.ufunc] = np.add
 
 
 @dataclass(frozen=True)
@@ -157,22 +150,8 @@ class Cumprod(_Prefixes):
 
     name: ClassVar[str] = "cumprod"
     neutral: ClassVar[float] = 1
-
-    @staticmethod
-    def reduced(values: Expr, axis: IterVar) -> Expr:
-        """Return the product."""
-        product: Expr = _TIMES(values, axis=axis)
-        return product
-
-    @staticmethod
-    def combined(a: Expr, b: Expr) -> Expr:
-        """Return the product of two."""
-        return a * b
-
-    def reference(self, *inputs: Array) -> Array:
-        """Multiply."""
-        (x,) = inputs
-        return np.cumprod(x, axis=self.along, dtype=x.dtype)
+    reducer: ClassVar[Callable[..., Expr]] = staticmethod(_PRODUCT)
+    of_numpy: ClassVar[np.ufunc] = np.multiply
 
 
 @dataclass(frozen=True)
@@ -181,22 +160,8 @@ class Cummax(_Prefixes):
 
     name: ClassVar[str] = "cummax"
     neutral: ClassVar[float] = -math.inf
-
-    @staticmethod
-    def reduced(values: Expr, axis: IterVar) -> Expr:
-        """Return the greatest."""
-        greatest: Expr = _GREATEST(values, axis=axis)
-        return greatest
-
-    @staticmethod
-    def combined(a: Expr, b: Expr) -> Expr:
-        """Return the greater of two."""
-        return _greater(a, b)
-
-    def reference(self, *inputs: Array) -> Array:
-        """Take the greatest."""
-        found: Array = np.maximum.accumulate(inputs[0], axis=self.along)
-        return found
+    reducer: ClassVar[Callable[..., Expr]] = staticmethod(_GREATEST)
+    of_numpy: ClassVar[np.ufunc] = np.maximum
 
 
 @dataclass(frozen=True)
@@ -205,22 +170,8 @@ class Cummin(_Prefixes):
 
     name: ClassVar[str] = "cummin"
     neutral: ClassVar[float] = math.inf
-
-    @staticmethod
-    def reduced(values: Expr, axis: IterVar) -> Expr:
-        """Return the least."""
-        least: Expr = _SMALLEST(values, axis=axis)
-        return least
-
-    @staticmethod
-    def combined(a: Expr, b: Expr) -> Expr:
-        """Return the smaller of two."""
-        return _smaller(a, b)
-
-    def reference(self, *inputs: Array) -> Array:
-        """Take the least."""
-        found: Array = np.minimum.accumulate(inputs[0], axis=self.along)
-        return found
+    reducer: ClassVar[Callable[..., Expr]] = staticmethod(_SMALLEST)
+    of_numpy: ClassVar[np.ufunc] = np.minimum
 
 
 @dataclass(frozen=True)
@@ -229,26 +180,12 @@ class Logcumsumexp(_Prefixes):
 
     name: ClassVar[str] = "logcumsumexp"
     neutral: ClassVar[float] = -math.inf
+    reducer: ClassVar[Callable[..., Expr]] = staticmethod(_LOG_OF_SUM)
+    of_numpy: ClassVar[np.ufunc] = np.logaddexp
 
     def infer(self, *inputs: TensorType) -> TensorType:
         """Return the type of the data, which are floats."""
         found = super().infer(*inputs)
         if not is_float(found.dtype):
             self.refuse("data", "floats", found)
-        return found
-
-    @staticmethod
-    def reduced(values: Expr, axis: IterVar) -> Expr:
-        """Return the logarithm of the sum of all powers."""
-        logarithm: Expr = _LOG_OF_SUM(values, axis=axis)
-        return logarithm
-
-    @staticmethod
-    def combined(a: Expr, b: Expr) -> Expr:
-        """Return the logarithm of the sum of two powers."""
-        return _log_of_both(a, b)
-
-    def reference(self, *inputs: Array) -> Array:
-        """Add up powers by their logarithms."""
-        found: Array = np.logaddexp.accumulate(inputs[0], axis=self.along)
         return found
