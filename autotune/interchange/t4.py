@@ -41,15 +41,19 @@ TOOL = "T4"
 UNITS_S = {"nanoseconds": 1e-9, "microseconds": 1e-6, "milliseconds": 1e-3, "seconds": 1.0}
 _MEASURED_S = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, **UNITS_S}
 CORRECT = "correct"
-INVALIDITY: Mapping[str, MeasureErrorNo] = {
-    CORRECT: MeasureErrorNo.NO_ERROR,
-    "constraints": MeasureErrorNo.INSTANTIATION_ERROR,
-    "compile": MeasureErrorNo.COMPILE_DEVICE,
-    "runtime": MeasureErrorNo.RUNTIME_DEVICE,
-    "correctness": MeasureErrorNo.WRONG_ANSWER,
-    "timeout": MeasureErrorNo.RUN_TIMEOUT,
+# What a word of the format stands for; the first number where no measurement says which it was.
+_NUMBERS_OF: Mapping[str, tuple[MeasureErrorNo, ...]] = {
+    CORRECT: (MeasureErrorNo.NO_ERROR,),
+    "constraints": (MeasureErrorNo.INSTANTIATION_ERROR,),
+    "compile": (MeasureErrorNo.COMPILE_DEVICE, MeasureErrorNo.COMPILE_HOST),
+    "runtime": (MeasureErrorNo.RUNTIME_DEVICE, MeasureErrorNo.UNKNOWN_ERROR),
+    "correctness": (MeasureErrorNo.WRONG_ANSWER,),
+    "timeout": (MeasureErrorNo.RUN_TIMEOUT, MeasureErrorNo.BUILD_TIMEOUT),
 }
-# Where a measurement of this name stands, it says which of our error numbers it was, or its words.
+WORD_OF: Mapping[MeasureErrorNo, str] = {
+    one: word for word, numbers in _NUMBERS_OF.items() for one in numbers
+}
+# The names of measurements of ours: which of our error numbers it was, and its words.
 ERROR_NO, ERROR_MSG = "error_no", "error_msg"
 # The spread of one sample relative to the time.
 SPREAD = "spread"
@@ -145,31 +149,16 @@ def _trial(result: object, unit_s: float) -> Trial:
 def _outcome(result: Mapping[str, object]) -> tuple[MeasureErrorNo, str]:
     """Return why a result is none, and the words that are known of it."""
     word = result.get("invalidity", CORRECT)
-    if not isinstance(word, str) or word not in INVALIDITY:
-        raise ValueError(f"'invalidity' is none of {', '.join(INVALIDITY)}: {shown(word)}")
-    error_no = INVALIDITY[word]
+    if not isinstance(word, str) or word not in _NUMBERS_OF:
+        raise ValueError(f"'invalidity' is none of {', '.join(_NUMBERS_OF)}: {shown(word)}")
+    error_no, *others = _NUMBERS_OF[word]
     if not error_no:
         return error_no, ""
     exact = _measurement(result, ERROR_NO)
-    if type(exact) is int and exact in _NUMBERS_OF[word]:
+    if type(exact) is int and exact in others:
         error_no = MeasureErrorNo(exact)
     words = _measurement(result, ERROR_MSG)
     return error_no, words if isinstance(words, str) and words else word
-
-
-# Numbers of ours that one word of T4 stands for.
-_NUMBERS_OF: Mapping[str, tuple[MeasureErrorNo, ...]] = {
-    CORRECT: (),
-    "constraints": (MeasureErrorNo.INSTANTIATION_ERROR,),
-    "compile": (MeasureErrorNo.COMPILE_HOST, MeasureErrorNo.COMPILE_DEVICE),
-    "runtime": (MeasureErrorNo.RUNTIME_DEVICE, MeasureErrorNo.UNKNOWN_ERROR),
-    "correctness": (MeasureErrorNo.WRONG_ANSWER,),
-    "timeout": (MeasureErrorNo.BUILD_TIMEOUT, MeasureErrorNo.RUN_TIMEOUT),
-}
-WORD_OF: Mapping[MeasureErrorNo, str] = {
-    MeasureErrorNo.NO_ERROR: CORRECT,
-    **{one: word for word, numbers in _NUMBERS_OF.items() for one in numbers},
-}
 
 
 def _share(value: object) -> float | None:
