@@ -8,32 +8,25 @@ threads of the block read, what is local only what one thread reads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import Affine, constant
 from autotune.ir.expr import Expr, IntImm, IterVar, ProducerLoad, Range, Var
-from autotune.ir.structure import variables
 from autotune.ir.visitor import reads_in
 from autotune.lowering.attachments import attach_chain, attachment, check_reader, thread_axis
 from autotune.lowering.axes import axis_values, loop_extents, overrun_conditions
 from autotune.lowering.bodies import BodySimplifier, reads_of
-from autotune.lowering.extents import (
-    Extent,
-    as_form,
-    axis_extent,
-    expr_of,
-    is_constant,
-    same_extent,
-)
+from autotune.lowering.extents import Extent, as_form, axis_extent, expr_of
 from autotune.lowering.extern_plan import extern_plan, thread_axes
 from autotune.lowering.memory import memory_of
 from autotune.lowering.over_zeros import axes_of_operands, zero_beyond
-from autotune.lowering.plan import Body, Plan, StagePlan, Thread
+from autotune.lowering.plan import Body, Plan, StagePlan
 from autotune.lowering.regions import Region, clip, cover, relax, whole
 from autotune.lowering.scan_plan import check_steps, scan_plan
 from autotune.lowering.shared_work import beyond_tensor, check_shared_work, reads_own_block
+from autotune.lowering.thread_axes import ThreadAxes
 from autotune.te.extern import ExternOp
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
@@ -78,10 +71,8 @@ class _Inference:
         self.gpu = gpu
         self.shown = shown
         self.plans: dict[Stage, StagePlan] = {}
-        self.threads: dict[tuple[Stage, str], Thread] = {}
-        self.virtual: dict[tuple[Stage, IterVar], Thread] = {}
+        self.threads = ThreadAxes(simplifier)
         self.reads: dict[Stage, list[Read]] = {}
-        self.thread_of: dict[Var, Thread] = {}
         # Stages that compute, and read, beyond their tensors, with the conditions that they omit.
         self.unclipped: dict[Stage, list[Expr]] = {}
         # Those of them whose sums run on over zeros, with which what they read is filled.
@@ -96,8 +87,8 @@ class _Inference:
                 self._check_inlined(stage)
             elif stage in self.kept or stage in self.reads:
                 self._add(stage)
-        virtual = {thread.var: thread for thread in self.virtual.values()}
-        plan = Plan(self.schedule, self.gpu, self.plans, self.threads, virtual)
+        threads = self.threads
+        plan = Plan(self.schedule, self.gpu, self.plans, threads.launched, threads.virtual)
         check_steps(plan, self.simplifier)
         return plan
 
@@ -118,7 +109,7 @@ class _Inference:
             return self._planned_scan(stage, op)
         if isinstance(op, ExternOp):
             for axis, extent in thread_axes(op, self.gpu):
-                self._thread(stage, stage, axis, axis, extent)
+                self.threads.bind(stage, stage, axis, axis, extent)
             return extern_plan(stage, op, self.simplifier.stage_of)
         assert isinstance(op, ComputeOp)
         return self._planned_compute(stage, op)
@@ -133,7 +124,7 @@ class _Inference:
         roots |= {axis: self._extent(op, axis) for axis in op.reduce_axis}
         bound = [leaf for leaf in stage.leaf_iter_vars if thread_axis(stage, leaf) is not None]
         extents = loop_extents(self.simplifier, stage.relations, roots, bound)
-        loops, threads = self._loops(stage, root, extents)
+        loops, threads = self.threads.loops(stage, root, extents)
         kept = stage in self.kept or stage.holds_state
         if self.gpu and root is not stage and not kept:
             check_shared_work(stage, scope, regions, threads)
@@ -146,15 +137,14 @@ class _Inference:
         private = self.gpu and scope == "local" and not kept
         if private:
             edges = self._asked(stage, body, edges, outside)
+        ends = {axis: each for axis, each in overruns if axis.kind == "reduce"}
+        if private and stage.computes_whole_tiles and ends:
+            known = axes_of_operands(self.simplifier, stage, body, values, extents, self.kept)
+            if ends.keys() <= known:
+                self.over_zeros.add(stage)
+                self.unclipped.setdefault(stage, []).extend(ends.values())
+                overruns = [pair for pair in overruns if pair[0] not in ends]
         conditions = [*(condition for _, condition in overruns), *edges]
-        is_whole = private and stage.computes_whole_tiles
-        ends = {axis: each for axis, each in overruns if is_whole and axis.kind == "reduce"}
-        if ends and ends.keys() <= axes_of_operands(
-            self.simplifier, stage, body, values, extents, self.kept
-        ):
-            self.over_zeros.add(stage)
-            self.unclipped.setdefault(stage, []).extend(ends.values())
-            conditions = [each for each in conditions if each not in ends.values()]
         return StagePlan(
             stage=stage,
             root=root,
@@ -176,7 +166,7 @@ class _Inference:
         """Return those conditions at the ends of a tile in registers that have to be asked."""
         is_whole = stage.computes_whole_tiles
         # All threads of a warp have to take part in an instruction.
-        asked = [edge for edge in edges if is_whole and self._is_uniform(edge, outside)]
+        asked = [edge for edge in edges if is_whole and self.threads.is_uniform(edge, outside)]
         if asked == edges:
             return edges
         if reads_own_block(self.simplifier, body, self.kept):
@@ -193,7 +183,7 @@ class _Inference:
         bound = [leaf for leaf in stage.leaf_iter_vars if thread_axis(stage, leaf) is not None]
         roots |= {leaf: self._extent(op, leaf) for leaf in bound}
         extents = loop_extents(self.simplifier, stage.relations, roots, bound)
-        loops, threads = self._loops(stage, stage, extents)
+        loops, threads = self.threads.loops(stage, stage, extents)
         return scan_plan(self.simplifier, stage, op, extents, loops, threads)
 
     def _note_reads(self, plan: StagePlan) -> None:
@@ -225,14 +215,6 @@ class _Inference:
             if self._reaches_out(region, extent):
                 found.append(self.simplifier.compare("<", index, as_form(extent)))
         return [each for each in found if not isinstance(each, IntImm)]
-
-    def _is_uniform(self, condition: Expr, outside: frozenset[Var]) -> bool:
-        """Return whether a condition is the same for all threads, and all elements, of a block."""
-        threads = [(var, self.thread_of.get(var)) for var in variables(condition)]
-        return all(
-            var in outside if thread is None else thread.tag.startswith("blockIdx")
-            for var, thread in threads
-        )
 
     def _extent(self, op: Operation, axis: IterVar) -> Extent:
         return axis_extent(self.simplifier, op.name, axis)
@@ -297,84 +279,8 @@ class _Inference:
         if not form.is_plain and reads_in(index):
             # What is read from memory at run time is no bound to compute by.
             return None
-        ranged = {var for var in form.vars if self._ranges(var, scope, outside)}
+        ranged = {var for var in form.vars if self.threads.is_ranged(var, scope, outside)}
         return relax(self.simplifier, self.simplifier.sizes, form, ranged)
-
-    def _ranges(self, var: Var, scope: str, outside: frozenset[Var]) -> bool:
-        """Return whether a stage must hold what is read for all values of a loop variable."""
-        thread = self.thread_of.get(var)
-        if thread is None or (thread.is_virtual and scope == "local"):
-            return var not in outside
-        if thread.tag.startswith("blockIdx"):
-            return False
-        return scope != "local"
-
-    # Loops and threads.
-
-    def _loops(
-        self, stage: Stage, root: Stage, extents: Mapping[IterVar, Extent]
-    ) -> tuple[dict[IterVar, Affine], dict[IterVar, Thread]]:
-        loops: dict[IterVar, Affine] = {}
-        threads: dict[IterVar, Thread] = {}
-        for leaf in stage.leaf_iter_vars:
-            axis = thread_axis(stage, leaf)
-            extent = extents[leaf]
-            if axis is None:
-                loops[leaf] = self.simplifier.bind_loop(leaf.var, extent)
-                continue
-            if extent == 1:
-                loops[leaf] = constant(0)
-            else:
-                threads[leaf] = self._thread(stage, root, axis, leaf, extent)
-                loops[leaf] = self.simplifier.var(threads[leaf].var)
-        return loops, threads
-
-    def _thread(
-        self, stage: Stage, root: Stage, axis: IterVar, leaf: IterVar, extent: Extent
-    ) -> Thread:
-        """Return the kernel's thread axis for a bound loop; all stages must agree about it."""
-        name = stage.op.name
-        tag = axis.thread_tag
-        self._check_declared(name, axis, leaf, extent)
-        known = self._known_thread(root, axis)
-        if known is None:
-            var = Var(leaf.var.name if tag == "vthread" else tag, "int32", "thread")
-            known = Thread(tag, var, extent, name, root)
-            self.simplifier.bind_loop(var, extent)
-            self.thread_of[var] = known
-            if known.is_virtual:
-                self.virtual[root, axis] = known
-            else:
-                self.threads[root, tag] = known
-        elif not same_extent(extent, known.extent):
-            raise LoweringError(
-                f"bind: axis {leaf.var.name!r} of {name} has {self._shown(extent)} iterations, "
-                f"but {tag} of the same kernel has {self._shown(known.extent)} (from "
-                f"{known.stage}); split it so that both agree"
-            )
-        return known
-
-    def _known_thread(self, root: Stage, axis: IterVar) -> Thread | None:
-        if axis.thread_tag == "vthread":
-            return self.virtual.get((root, axis))
-        return self.threads.get((root, axis.thread_tag))
-
-    def _shown(self, extent: Extent) -> str:
-        return str(expr_of(self.simplifier, extent))
-
-    def _check_declared(self, name: str, axis: IterVar, leaf: IterVar, extent: Extent) -> None:
-        if not is_constant(extent) and not axis.thread_tag.startswith("blockIdx"):
-            raise LoweringError(
-                f"bind: axis {leaf.var.name!r} of {name} has {self._shown(extent)} iterations, "
-                f"but the number of {axis.thread_tag} must be a constant; split it by a constant "
-                "factor, and bind the inner axis"
-            )
-        declared = axis.dom.extent if axis.dom is not None else None
-        if isinstance(declared, IntImm) and extent != declared.value:
-            raise LoweringError(
-                f"bind: axis {leaf.var.name!r} of {name} has {self._shown(extent)} iterations, "
-                f"but the thread axis {axis.thread_tag} was declared with {declared.value}"
-            )
 
 
 def infer_bound(schedule: Schedule) -> dict[IterVar, Range]:
