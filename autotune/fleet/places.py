@@ -158,7 +158,7 @@ Entry = TypeVar("Entry", bound=QueuedJob)
 
 @dataclass
 class PlaceState(Generic[Entry]):
-    """The state of one place, which `autotune.fleet.policy` changes.
+    """The state of one place, which `autotune.fleet.roster` and `autotune.fleet.trust` change.
 
     Attributes:
         out: the entries that it holds.

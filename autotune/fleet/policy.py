@@ -1,7 +1,7 @@
-"""The decisions of a fleet as pure functions: which worker does which job, and which to trust.
+"""The decisions of a fleet: which worker does which job, and which to trust.
 
-Nothing here has threads, clocks or connections; seconds are passed in. `autotune.fleet.queue` is
-the shell that does what is decided here, and a simulation can drive it as well.
+Nothing here has threads, clocks or connections; seconds are passed in. `autotune.fleet.queue` does
+what is decided here, and a simulation can drive it as well. The places are in a `Roster`.
 
 - *Placing*: a place with a free slot takes the oldest entry that fits it, one place after the
   other. It takes one that has to wait there only when no other place that fits could begin it.
@@ -22,36 +22,28 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Generic
 
-from autotune.fleet.groups import PlaceGroups
 from autotune.fleet.places import ASIDE_S, Entry, Needs, Place, PlaceState, QueuedJob
+from autotune.fleet.roster import Roster
 from autotune.fleet.trust import STRIKES, Ruling, Trust
 
-# How long a place is set aside at most.
-_MOST_ASIDE_S = 960.0
 # At most so many entries of a queue are looked at for one that a place may take.
 _LOOK = 32
-# The number of places that left and are remembered, with the reason why they were set aside.
-_MOST_LEFT = 256
 
 
 class Policy(Generic[Entry]):
-    """All places of a fleet, and its entries of one kind of `QueuedJob`. Not thread-safe.
+    """Gives entries of one kind of `QueuedJob` to the places of a fleet. Not thread-safe.
 
     Args:
         confirm_s: seconds that a failure waits for places that are away and may confirm it.
+
+    Attributes:
+        roster: the places.
     """
 
     def __init__(self, confirm_s: float = 0.0) -> None:
-        self._states: dict[int, PlaceState[Entry]] = {}
-        self._trust: Trust[Entry] = Trust(self._states, self._works, confirm_s)
+        self.roster: Roster[Entry] = Roster()
+        self._trust: Trust[Entry] = Trust(self.roster.states, self._works, confirm_s)
         self._lines: dict[Needs, deque[Entry]] = {}
-        # Places that could start an entry at once, and those that could hold one more; the one
-        # that waited longest is first.
-        self._idle, self._free = PlaceGroups(), PlaceGroups()
-        # Places that left, in the order in which they did.
-        self._left: dict[int, None] = {}
-        self._aside: set[int] = set()
-        self._changes: list[tuple[str, str]] = []
         # The time since which no place can run entries with these needs.
         self._stranded: dict[Needs, float] = {}
 
@@ -59,21 +51,14 @@ class Policy(Generic[Entry]):
 
     def join(self, place: Place) -> None:
         """Let a place take part, or take part again."""
-        if place.number in self._left:
+        if self.roster.join(place):
             for entry in self._entries():
                 entry.note_back(place.number)
-        state = self._states.setdefault(place.number, PlaceState(place))
-        state.place, state.here = place, True
-        self._left.pop(place.number, None)
-        self._aside.discard(place.number)
-        if state.aside_until:
-            self._aside.add(place.number)
-        self._note_idle(state)
 
     def _entries(self) -> Iterator[Entry]:
         """Return all entries that wait or are under way."""
         yield from itertools.chain(*self._lines.values())
-        for state in self._states.values():
+        for state in self.roster.states.values():
             yield from state.out
 
     def leave(self, number: int, now: float) -> list[Entry]:
@@ -81,65 +66,12 @@ class Policy(Generic[Entry]):
 
         Entries whose failure there is not confirmed are repeated elsewhere as well.
         """
-        state = self._states[number]
-        state.here, state.left_s = False, now
-        self._not_free(number)
-        self._aside.discard(number)
-        gone = list(state.out)
+        gone = self.roster.leave(number, now)
         for entry in gone:
             self.lost(number, entry, now)
         for entry in self._trust.withdraw(number):
             self.put(entry, first=True)
-        self._left[number] = None
-        if len(self._left) > _MOST_LEFT:
-            self._forget_place(next(iter(self._left)))
         return gone
-
-    def _forget_place(self, number: int) -> None:
-        for known in (self._states, self._left):
-            known.pop(number, None)
-        for groups in (self._idle, self._free):
-            groups.forget(number)
-
-    def set_aside(self, number: int, reason: str, now: float, for_good: bool = False) -> None:
-        """Give a place nothing for a while, longer each time."""
-        state = self._states[number]
-        state.reason = reason
-        state.aside_until = float("inf") if for_good else now + state.aside_s
-        state.aside_s = min(2 * state.aside_s, _MOST_ASIDE_S)
-        self._not_free(number)
-        if state.here:
-            self._aside.add(number)
-        self._changes.append((state.place.name, reason))
-
-    def changes(self) -> list[tuple[str, str]]:
-        """Return the changes since the last call: names of places, and why each was set aside.
-
-        The reason is empty for a place that takes part again.
-        """
-        changes, self._changes = self._changes, []
-        return changes
-
-    def aside(self, number: int) -> str:
-        """Return why a place is set aside; empty where it is not."""
-        state = self._states[number]
-        return state.reason if state.aside_until else ""
-
-    def able(self, needs: Needs) -> Iterator[Place]:
-        """Return the places that can do such work and are not set aside."""
-        return (
-            state.place
-            for state in self._states.values()
-            if state.here and not state.aside_until and state.place.suits(needs)
-        )
-
-    def here(self) -> Iterator[Place]:
-        """Return the places that take part, set aside or not."""
-        return (state.place for state in self._states.values() if state.here)
-
-    def out(self, number: int) -> int:
-        """Return how many entries a place holds."""
-        return len(self._states[number].out)
 
     # ---- entries
 
@@ -150,8 +82,9 @@ class Policy(Generic[Entry]):
 
     def forget(self, number: int, entry: Entry) -> None:
         """Remove an entry from the place that holds it, as it is no longer wanted."""
-        if number in self._states:
-            self._back(self._states[number], entry)
+        state = self.roster.states.get(number)
+        if state is not None:
+            self.roster.take_back(state, entry)
 
     def drop(self, entry: Entry) -> None:
         """Remove an entry from the queue."""
@@ -169,28 +102,18 @@ class Policy(Generic[Entry]):
         if not any(self._lines.values()):
             return None
         for needs, line in self._lines.items():
-            found = self._placed(needs, line, now) if line else None
-            if found is not None:
-                self._give(*found)
-                return found
-        for number in self._aside:
-            entry = self.take(number, now)
-            if entry is not None:
-                return number, entry
-        return None
-
-    def _placed(self, needs: Needs, line: deque[Entry], now: float) -> tuple[int, Entry] | None:
-        """Return a place with a free slot, and the oldest entry of a queue that it may take."""
-        some_idle = any(True for _ in self._idle.suiting(needs))
-        for number in (self._idle if some_idle else self._free).suiting(needs):
-            entry = self._fitting(self._states[number], line, now)
-            if entry is not None:
+            for state in self.roster.with_room(needs) if line else ():
+                if (fitting := self._fitting(state, line, now)) is not None:
+                    self._give(state, fitting)
+                    return state.place.number, fitting
+        for number in self.roster.set_aside_now:
+            if (entry := self.take(number, now)) is not None:
                 return number, entry
         return None
 
     def take(self, number: int, now: float) -> Entry | None:
         """Return the next work of a place, if any, and assign it."""
-        state = self._states[number]
+        state = self.roster.states[number]
         if not state.here or not state.has_room:
             return None
         if state.aside_until and (now < state.aside_until or state.out):
@@ -199,22 +122,19 @@ class Policy(Generic[Entry]):
             if line and state.place.suits(needs) and not self._others_idle(state, needs):
                 entry = self._fitting(state, line, now)
                 if entry is not None:
-                    self._give(number, entry)
+                    self._give(state, entry)
                     return entry
         return None
 
-    def _give(self, number: int, entry: Entry) -> None:
+    def _give(self, state: PlaceState[Entry], entry: Entry) -> None:
         """Move an entry from the queue to a place."""
-        state = self._states[number]
         self._lines[entry.needs].remove(entry)
         entry.attempt += 1
-        state.out.add(entry)
-        self._not_free(number)
-        self._note_idle(state)
+        self.roster.give(state, entry)
 
     def _others_idle(self, state: PlaceState[Entry], needs: Needs) -> bool:
         """Whether a busy place leaves an entry to another that could start it at once."""
-        return not state.is_idle and any(True for _ in self._idle.suiting(needs))
+        return not state.is_idle and self.roster.some_idle(needs)
 
     def _fitting(self, state: PlaceState[Entry], line: deque[Entry], now: float) -> Entry | None:
         """Return the oldest entry that a place may take."""
@@ -229,7 +149,7 @@ class Policy(Generic[Entry]):
 
     def _others(self, entry: Entry) -> bool:
         """Whether some place can run an entry other than those to be avoided."""
-        return any(place.agent not in entry.avoid for place in self.able(entry.needs))
+        return any(place.agent not in entry.avoid for place in self.roster.able(entry.needs))
 
     # ---- outcomes
 
@@ -243,11 +163,12 @@ class Policy(Generic[Entry]):
                 blame; 0 otherwise.
             now: the time in seconds.
         """
-        self._back(self._states[number], entry)
+        state = self.roster.states[number]
+        self.roster.take_back(state, entry)
         if failure:
             return self._carry_out(self._trust.failed(number, entry, failure, now))
         believed = self._trust.passed(number)
-        self._clear(self._states[number])
+        self.roster.readmit(state)
         self._strike(entry, now)
         return [*believed, entry]
 
@@ -278,7 +199,7 @@ class Policy(Generic[Entry]):
 
     def holds(self, number: int, entry: Entry, attempt: int) -> bool:
         """Whether a place still holds an entry in this attempt."""
-        state = self._states.get(number)
+        state = self.roster.states.get(number)
         return state is not None and entry.attempt == attempt and entry in state.out
 
     def _strike(self, entry: Entry, now: float) -> None:
@@ -287,74 +208,42 @@ class Policy(Generic[Entry]):
         What a place had failed before it was set aside is no reason to set it aside for longer.
         """
         for number in entry.verdicts:
-            accuser = self._states.get(number)
+            accuser = self.roster.states.get(number)
             if accuser is None or accuser.aside_until > now:
                 continue
             accuser.strikes += 1
             if accuser.strikes >= STRIKES:
                 reason = f"it failed {accuser.strikes} trials that others passed"
-                self.set_aside(number, reason, now)
+                self.roster.set_aside(number, reason, now)
 
     def lost(self, number: int, entry: Entry, now: float) -> None:
         """Record that a place was lost with an entry, which waits again."""
         entry.note_lost(number, now)
-        self._back(self._states[number], entry)
+        self.roster.take_back(self.roster.states[number], entry)
         self.put(entry, first=True)
 
     def unable(
         self, number: int, entry: Entry, reason: str, now: float, for_good: bool = False
     ) -> None:
         """Record that a place could not start an entry, which waits for another place."""
-        state = self._states[number]
-        self._back(state, entry)
+        state = self.roster.states[number]
+        self.roster.take_back(state, entry)
         entry.avoid.add(state.place.agent)
-        self.set_aside(number, reason, now, for_good)
+        self.roster.set_aside(number, reason, now, for_good)
         self.put(entry, first=True)
-
-    def _back(self, state: PlaceState[Entry], entry: Entry) -> None:
-        state.out.discard(entry)
-        self._note_idle(state)
-
-    def _clear(self, state: PlaceState[Entry]) -> None:
-        """Record that a place succeeded."""
-        if state.aside_until:
-            state.aside_until, state.strikes, state.reason = 0.0, 0, ""
-            self._changes.append((state.place.name, ""))
-            self._aside.discard(state.place.number)
-            self._note_idle(state)
-
-    def _note_idle(self, state: PlaceState[Entry]) -> None:
-        if not state.here or state.aside_until:
-            return
-        if state.has_room:
-            self._free.add(state.place)
-        if state.is_idle:
-            self._idle.add(state.place)
-
-    def _not_free(self, number: int) -> None:
-        self._idle.discard(number)
-        self._free.discard(number)
 
     # ---- work that no place can do
 
     def stranded(self, now: float) -> dict[Needs, float]:
         """Return for how many seconds no place could run the waiting entries, by their needs."""
         waiting = [needs for needs, line in self._lines.items() if line]
-        lacking = [needs for needs in waiting if next(self.able(needs), None) is None]
+        lacking = [needs for needs in waiting if next(self.roster.able(needs), None) is None]
         self._stranded = {needs: self._stranded.get(needs, now) for needs in lacking}
         return {needs: now - since for needs, since in self._stranded.items()}
 
     def waiting_for(self, needs: Needs) -> list[Entry]:
         """Remove all waiting entries with these needs and return them."""
         return list(self._lines.pop(needs, ()))
-
-    def why_aside(self, needs: Needs) -> dict[str, str]:
-        """Return why places that could run such entries are set aside, by name of the place."""
-        return {
-            state.place.name: state.reason
-            for state in self._states.values()
-            if state.here and state.aside_until and state.place.suits(needs)
-        }
 
 
 __all__ = ["ASIDE_S", "Needs", "Place", "Policy", "QueuedJob"]

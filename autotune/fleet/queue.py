@@ -193,7 +193,7 @@ class FleetQueue:
 
     def _say_aside(self) -> None:
         """Log which places were set aside, and which take part again."""
-        for name, reason in self._policy.changes():
+        for name, reason in self._policy.roster.changes():
             if reason:
                 first = reason.partition("\n")[0]
                 logger.warning("measuring goes on without %s: %s", name, first)
@@ -217,13 +217,16 @@ class FleetQueue:
     def places(self) -> list[tuple[Place, int, str]]:
         """Return each place, how many entries it holds, and why it is set aside (or "")."""
         with self._lock:
-            policy = self._policy
-            return [(p, policy.out(p.number), policy.aside(p.number)) for p in policy.here()]
+            roster = self._policy.roster
+            return [
+                (place, len(roster.states[place.number].out), roster.why_aside(place.number))
+                for place in roster.here()
+            ]
 
     def able(self, needs: Needs) -> list[Place]:
         """Return the places that can do such work now."""
         with self._lock:
-            return list(self._policy.able(needs))
+            return list(self._policy.roster.able(needs))
 
     def tick(self) -> None:
         """Handle what depends on time alone; to be called regularly."""
@@ -247,8 +250,8 @@ class FleetQueue:
             for name in ("device", "arch", "device_class", "cpu", "toolkit", "only")
             if (value := getattr(needs, name)) is not None
         )
-        aside = self._policy.why_aside(needs)
-        there = [place.name for place in self._policy.here() if place.kind == needs.kind]
+        aside = self._policy.roster.aside_for(needs)
+        there = [place.name for place in self._policy.roster.here() if place.kind == needs.kind]
         here = f"there are {', '.join(there)}" if there else "there are none"
         said = "; ".join(f"{name} is set aside: {reason}" for name, reason in aside.items())
         return FleetError(

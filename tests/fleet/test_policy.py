@@ -61,7 +61,7 @@ def test_an_entry_goes_only_where_it_fits():
         Needs("build", toolkit="13.0"): set(),
     }
     for needs, expected in wanted.items():
-        assert {place.number for place in policy.able(needs)} == expected
+        assert {place.number for place in policy.roster.able(needs)} == expected
 
 
 def test_what_a_lost_place_had_goes_first_to_another():
@@ -98,16 +98,16 @@ def test_who_fails_what_others_pass_is_set_aside_and_comes_back():
         for number, entry in begun(policy):
             told += policy.ended(number, entry, number == 0, 0.0)
         told += policy.settle(0.0)
-        if policy.aside(0):
+        if policy.roster.why_aside(0):
             break
-    assert "failed 2 trials that others passed" in policy.aside(0)
+    assert "failed 2 trials that others passed" in policy.roster.why_aside(0)
     assert policy.take(0, ASIDE_S / 2) is None
     policy.put(QueuedJob(RUN))
     policy.leave(1, 0.0)
     test = policy.take(0, 2 * ASIDE_S)
     assert test is not None
     policy.ended(0, test, False, 2 * ASIDE_S)
-    assert not policy.aside(0)
+    assert not policy.roster.why_aside(0)
 
 
 def test_alone_a_place_is_believed_at_once():
@@ -124,7 +124,7 @@ def test_who_cannot_begin_is_left_out_with_its_reason():
     policy.put(entry)
     ((number, _),) = begun(policy)
     policy.unable(number, entry, "no space left on device", 0.0)
-    assert policy.aside(number) == "no space left on device"
+    assert policy.roster.why_aside(number) == "no space left on device"
     assert begun(policy) == [(1 - number, entry)]
 
 
@@ -289,12 +289,12 @@ def test_places_that_left_are_forgotten_but_for_the_last_and_what_they_bring_lat
     policy.leave(0, 0.0)
     for number in range(1, 2000):
         policy.join(device(number))
-        policy.set_aside(number, "full", 0.0)
+        policy.roster.set_aside(number, "full", 0.0)
         policy.leave(number, 0.0)
-    assert len(policy._states) < 400
+    assert len(policy.roster.states) < 400
     assert not policy.holds(0, late, 1)
     policy.forget(0, late)
     policy.join(device(1999))
-    assert policy.aside(1999) == "full"
+    assert policy.roster.why_aside(1999) == "full"
     policy.join(device(5000))
     assert begun(policy, 1.0) == [(5000, late)]

@@ -116,7 +116,7 @@ def test_failures_wait_for_a_place_that_is_away_for_a_moment():
     while (entry := policy.take(1, AWAY_S)) is not None:
         again += ended(policy, 1, entry, now=AWAY_S)
     assert set(again) == set(entries)
-    assert "failed 2 trials that others passed" in policy.aside(0)
+    assert "failed 2 trials that others passed" in policy.roster.why_aside(0)
 
 
 def test_what_nobody_came_to_confirm_is_told_as_such():
@@ -169,13 +169,13 @@ def test_a_place_that_is_set_aside_for_its_disk_confirms_when_it_is_tried_again(
     assert policy.settle(ASIDE_S + 1) == []
     assert policy.take(1, ASIDE_S + 1) is full
     assert ended(policy, 1, full, now=ASIDE_S + 1) == [full]
-    assert not policy.aside(1)
+    assert not policy.roster.why_aside(1)
 
 
 def test_nobody_waits_for_a_place_that_failed_what_others_passed():
     policy = fleet_of(2)
-    policy.set_aside(1, "it failed 2 trials that others passed", 0.0)
-    policy._states[1].strikes = 2
+    policy.roster.set_aside(1, "it failed 2 trials that others passed", 0.0)
+    policy.roster.states[1].strikes = 2
     entry = given_to(policy, 0)
     assert ended(policy, 0, entry, WRONG) == [entry]
     assert not entry.unconfirmed
@@ -195,7 +195,7 @@ def test_what_a_place_failed_before_it_was_set_aside_lets_it_be_away_no_longer()
     while (entry := policy.take(1, 0.0)) is not None:
         passed += len(ended(policy, 1, entry))
     assert passed == 5
-    assert "failed 2 trials" in policy.aside(0)
+    assert "failed 2 trials" in policy.roster.why_aside(0)
     policy.put(QueuedJob(RUN))
     policy.leave(1, 0.0)
     assert policy.take(0, ASIDE_S + 1) is not None
