@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -64,29 +65,64 @@ def diff(
     if task and not old and not new and (problem or other):
         raise click.ClickException("\n".join(filter(None, [problem, other])))
     rows = compare(old, new)
-    if not rows and (fail_above is not None or fail_missing):
+    gate = _Gate(before, after, fail_above, fail_missing)
+    if not rows and gate.asks:
         raise click.ClickException(f"there is no trial in {before} or {after}: nothing to compare")
-    failed = [one for one in rows if fail_above is not None and one.regressed(fail_above)]
-    missing = [one for one in rows if fail_missing and one.verdict == "only before"]
     if form:
-        print_rows([_row(one, one in failed) for one in rows], form)
+        print_rows([_row(one, gate.is_regression(one)) for one in rows], form)
     else:
         say(_table(rows))
         _say_all(rows)
-    causes = [f"regression: {_named(one)} on {one.target}: {_why(one)}" for one in failed]
-    causes += [
-        f"missing: {_named(one)} on {one.target}: {after} has no trial of it" for one in missing
-    ]
+    causes = gate.causes(rows)
     for text in filter(None, [problem, other, *causes]):
         say(text, err=True)
     if causes:
         raise SystemExit(1)
-    if fail_above is not None and all(one.ratio is None for one in rows):
-        alone = all(one.verdict in _ALONE for one in rows)
-        has = f"has no workload of {before}" if alone else f"and {before} have no times of one"
-        raise click.ClickException(f"{after} {has}: nothing was compared")
-    if fail_missing and all(one.verdict == "only after" for one in rows):
-        raise click.ClickException(f"{before} has no time of any workload: nothing can be missing")
+    if why := gate.why_undecided(rows):
+        raise click.ClickException(why)
+
+
+@dataclass(frozen=True)
+class _Gate:
+    """What the command is to fail for, as a step of a pipeline."""
+
+    before: Path | str
+    after: Path | str
+    fail_above: float | None
+    fail_missing: bool
+
+    @property
+    def asks(self) -> bool:
+        """Whether anything may make it fail."""
+        return self.fail_above is not None or self.fail_missing
+
+    def is_regression(self, one: Compared) -> bool:
+        """Return whether a workload became too slow."""
+        return self.fail_above is not None and one.regressed(self.fail_above)
+
+    def causes(self, rows: Sequence[Compared]) -> list[str]:
+        """Return why it fails, a line for each workload."""
+        slower = [
+            f"regression: {_named(one)} on {one.target}: {_why(one)}"
+            for one in rows
+            if self.is_regression(one)
+        ]
+        missing = [
+            f"missing: {_named(one)} on {one.target}: {self.after} has no trial of it"
+            for one in rows
+            if self.fail_missing and one.verdict == "only before"
+        ]
+        return slower + missing
+
+    def why_undecided(self, rows: Sequence[Compared]) -> str:
+        """Return why there is no answer to what was asked, where nothing fails; else nothing."""
+        if self.fail_above is not None and all(one.ratio is None for one in rows):
+            if all(one.verdict in _ALONE for one in rows):
+                return f"{self.after} has no workload of {self.before}: nothing was compared"
+            return f"{self.after} and {self.before} have no times of one: nothing was compared"
+        if self.fail_missing and all(one.verdict == "only after" for one in rows):
+            return f"{self.before} has no time of any workload: nothing can be missing"
+        return ""
 
 
 def _named(one: Compared) -> str:
