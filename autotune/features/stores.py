@@ -132,7 +132,7 @@ class _Lister:
         return self.stores
 
     def _stage(self, plan: StagePlan, around: _Around) -> None:
-        outside, sums = len(around.loops), set(getattr(plan.stage.op, "reduce_axis", ()))
+        outside, sums = len(around.loops), set(plan.stage.op.reduce_axis)
         begun = plan.body.reduction is None
         for i, leaf in enumerate(plan.stage.leaf_iter_vars):
             if not begun and _of_sum(plan, leaf, sums):

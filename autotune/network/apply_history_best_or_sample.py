@@ -94,4 +94,4 @@ class ApplyHistoryBestOrSample(ApplyHistoryBest):
 
 
 def _has_sum(dag: ComputeDAG) -> bool:
-    return any(getattr(op, "reduce_axis", ()) for op in dag.ops)
+    return any(op.reduce_axis for op in dag.ops)

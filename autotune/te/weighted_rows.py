@@ -105,44 +105,55 @@ def _factors(value: Expr) -> list[ProducerLoad]:
 
 def _softmax(op: ComputeOp, body: Reduce, load: ProducerLoad) -> WeightedRows | None:
     """Return what is read if it is a softmax, whose rows the product adds up."""
-    weights, (step,) = load.tensor.op, body.axes
-    if not isinstance(weights, ComputeOp) or weights.reduce_axis or len(weights.body) != 1:
-        return None
-    if not weights.axis:
-        return None
-    own = {axis.var for axis in op.axis}
-    *rows, last = load.indices
-    if last is not step.var or len(set(rows)) != len(rows) or not own.issuperset(rows):
-        return None
-    if extent_of(step) is None or extent_of(step) != extent_of(weights.axis[-1]):
-        return None
-    loads = [each for each in reads_in(*body.sources) if each.tensor is load.tensor]
-    if len(loads) != 1:
+    weights = load.tensor.op
+    if not isinstance(weights, ComputeOp) or not _adds_up_rows(op, body, load, weights):
         return None
     value, dtype = _inlined(weights.body[0]), FLOAT
     if isinstance(value, Cast) and value.value.dtype == FLOAT and is_float(value.dtype):
         value, dtype = value.value, value.dtype
+    exponent = _exponent(value, weights.axis)
+    scores = None if exponent is None else _scores(exponent, weights.axis)
+    if exponent is None or scores is None:
+        return None
+    return WeightedRows(op, load, exponent, weights.axis, scores, dtype, op)
+
+
+def _adds_up_rows(op: ComputeOp, body: Reduce, load: ProducerLoad, weights: ComputeOp) -> bool:
+    """Return whether a product adds up whole rows of weights, which it reads once."""
+    if weights.reduce_axis or len(weights.body) != 1 or not weights.axis:
+        return False
+    (step,), own = body.axes, {axis.var for axis in op.axis}
+    *rows, last = load.indices
+    if last is not step.var or len(set(rows)) != len(rows) or not own.issuperset(rows):
+        return False
+    if extent_of(step) is None or extent_of(step) != extent_of(weights.axis[-1]):
+        return False
+    return sum(each.tensor is load.tensor for each in reads_in(*body.sources)) == 1
+
+
+def _exponent(value: Expr, axes: tuple[IterVar, ...]) -> Expr | None:
+    """Return the x of ``exp(x - max(x)) / sum(exp(x - max(x)))``; None of another value."""
     match value:
-        case Div(Call(name, (Sub(of, ProducerLoad() as most),)), ProducerLoad() as total):
+        case Div(Call(name, (Sub(x, ProducerLoad() as most),)) as power, ProducerLoad() as total):
             pass
         case _:
             return None
-    at = tuple([axis.var for axis in weights.axis])
-    if name != _EXP or any(not _is_at(each, at[:-1]) for each in (most, total)):
+    rows = [axis.var for axis in axes[:-1]]
+    if name != _EXP or any(not _is_at(each, rows) for each in (most, total)):
         return None
-    if not _reduces(most, "max", of, weights.axis):
+    is_softmax = _reduces(most, "max", x, axes) and _reduces(total, "sum", power, axes)
+    return x if is_softmax else None
+
+
+def _scores(exponent: Expr, axes: tuple[IterVar, ...]) -> ComputeOp | None:
+    """Return the sum of which each exponent is computed from its own element; None if none is."""
+    reads = [each for each in reads_in(exponent) if each.tensor.op.reduce_axis]
+    ops = {each.tensor.op for each in reads}
+    op = ops.pop() if len(ops) == 1 else None
+    if not isinstance(op, ComputeOp) or _sum(op) is None:
         return None
-    if not _reduces(total, "sum", value.a, weights.axis):
-        return None
-    scores = [
-        each.tensor.op for each in reads_in(of) if getattr(each.tensor.op, "reduce_axis", ())
-    ]
-    if len(set(scores)) != 1 or not isinstance(scores[0], ComputeOp):
-        return None
-    reads = [each for each in reads_in(of) if each.tensor.op is scores[0]]
-    if any(not _is_at(each, at) for each in reads) or _sum(scores[0]) is None:
-        return None
-    return WeightedRows(op, load, of, weights.axis, scores[0], dtype, op)
+    at = [axis.var for axis in axes]
+    return op if all(_is_at(each, at) for each in reads) else None
 
 
 def _is_at(load: ProducerLoad, at: Sequence[Var]) -> bool:
