@@ -301,6 +301,23 @@ def test_activations_and_scale_shift():
 
 
 @pytest.mark.parametrize(
+    ("convolve", "size", "message"),
+    [
+        (
+            lambda x, w: topi.nn.conv1d_ncw(x, w, dilation=3),
+            1,
+            "a 3 window with dilation 3: it .* 5",
+        ),
+        (lambda x, w: topi.nn.conv2d_nchw(x, w, 1, 0, 3), 2, "a 3x3 window with .* 5x5 image"),
+        (lambda x, w: topi.nn.conv3d_ncdhw(x, w, 1, 0, 3), 3, "a 3x3x3 window .* 5x5x5 image"),
+    ],
+)
+def test_windows_beyond_the_data_are_refused_in_any_number_of_dimensions(convolve, size, message):
+    with pytest.raises(ExpressionError, match=message):
+        convolve(te.placeholder((1, 4, *[5] * size)), te.placeholder((2, 4, *[3] * size)))
+
+
+@pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda x, w: topi.nn.conv2d_nchw(x, w, 0, 1), "stride must be a whole number of at"),

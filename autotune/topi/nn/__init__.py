@@ -10,7 +10,7 @@ from autotune.topi.nn.conv2d import (
     group_conv2d_nhwc,
 )
 from autotune.topi.nn.conv2d_transpose import conv2d_transpose_nchw
-from autotune.topi.nn.conv3d import conv3d, conv3d_ncdhw, conv3d_ndhwc, global_pool3d
+from autotune.topi.nn.conv3d import conv3d, conv3d_ncdhw, conv3d_ndhwc
 from autotune.topi.nn.dense import batch_matmul, dense, matmul
 from autotune.topi.nn.depthwise import depthwise_conv2d_nchw, depthwise_conv2d_nhwc
 from autotune.topi.nn.dilate import dilate
@@ -25,7 +25,7 @@ from autotune.topi.nn.elementwise import (
 )
 from autotune.topi.nn.norm import layer_norm, rms_norm
 from autotune.topi.nn.pad import get_pad_tuple, get_pad_tuple1d, get_pad_tuple3d, pad
-from autotune.topi.nn.pooling import adaptive_pool, global_pool, pool2d
+from autotune.topi.nn.pooling import adaptive_pool, global_pool, global_pool3d, pool2d
 from autotune.topi.nn.softmax import log_softmax, softmax
 from autotune.topi.nn.winograd import (
     const_matrix,

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 
-from autotune import te
-from autotune.ir import Expr
 from autotune.te.tensor import Tensor
-from autotune.topi.arguments import asks, dtype_or_none, integer, integers
-from autotune.topi.nn.pad import pad_axes
-from autotune.topi.nn.window import Slide, arrange, check_channels, extents
-from autotune.topi.utils import axis_names
+from autotune.topi.arguments import asks, integer, integers
+from autotune.topi.nn.convolve import Form, convolve
+from autotune.topi.nn.window import Slide, Window
 
 Sides = int | str | Sequence[int]
 Step = int | Sequence[int]
 _FILTERS = {"NCW": "OIW", "NWC": "WIO"}
+_AXES = {"N": "b", "C": "c", "W": "w"}
 
 
 def conv1d(
@@ -46,39 +44,16 @@ def conv1d(
     check.one_of("data_layout", data_layout, _FILTERS)
     filters_layout = _FILTERS[data_layout]
     check.one_of("kernel_layout", kernel_layout, ("", filters_layout))
-    sequences = extents("conv1d", "data", data, data_layout)
-    filters = extents("conv1d", "kernel", kernel, filters_layout)
     count = integer(1)(check, "groups", groups)
-    if sequences["C"] % count or filters["O"] % count:
-        channels = f"{sequences['C']} and {filters['O']} channels"
-        check.refuse("groups", f"a number that divides {channels}", groups)
-    group_in, group_out = sequences["C"] // count, filters["O"] // count
-    check_channels("conv1d", group_in, filters["I"])
-    slide = _slide(filters["W"], strides, padding, dilation)
-    width = slide.outputs(sequences["W"])
-    if width < 1:
-        check.refuse("kernel", "no longer than the padded data", kernel)
-    before, after = (
-        [side if axis == "W" else 0 for axis in data_layout]
-        for side in (slide.before, slide.after)
-    )
-    padded = pad_axes(data, before, after, 0.0, "pad_temp", axis_names(3, "i"))
-    rc, rw = te.reduce_axis((0, group_in), "rc"), te.reduce_axis((0, slide.extent), "ry")
-    sums = dtype_or_none(check, "out_dtype", out_dtype) or data.dtype
+    kind = "conv1d" if count == 1 else "group_conv1d"
+    name = f"{kind}_{data_layout.lower()}"
+    sums = {"I": "rc", "W": "ry"}
+    form = Form("conv1d", data_layout, filters_layout, name, name, _AXES, sums, layout_free=False)
 
-    def body(*index: Expr) -> object:
-        at = dict(zip(data_layout, index, strict=True))
-        first = te.indexdiv(at["C"], group_out) * group_in if count > 1 else 0
-        read = {**at, "W": slide.place(at["W"], rw), "C": first + rc}
-        weight = kernel(*arrange(filters_layout, {"O": at["C"], "I": rc, "W": rw}))
-        element = padded(*arrange(data_layout, read))
-        return te.sum(element.astype(sums) * weight.astype(sums), axis=[rc, rw])
+    def window(size: Mapping[str, int]) -> Window:
+        return Window({"W": _slide(size["W"], strides, padding, dilation)})
 
-    name = f"conv1d_{data_layout.lower()}" if count == 1 else f"group_conv1d_{data_layout.lower()}"
-    called = arrange(data_layout, {"N": "b", "C": "c", "W": "w"})
-    shape = arrange(data_layout, {**sequences, "C": filters["O"], "W": width})
-    result: Tensor = te.compute(shape, body, name, name, varargs_names=called)
-    return result
+    return convolve(form, data, kernel, window, out_dtype, count)
 
 
 def conv1d_ncw(

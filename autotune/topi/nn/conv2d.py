@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from autotune import te
-from autotune.ir import Expr
+from collections.abc import Callable, Mapping
+
 from autotune.te.tensor import Tensor
-from autotune.topi.arguments import (
-    asks,
-    dtype_or_none,
-    flag,
-    integer,
-    pair,
-    plain_integer,
-    takes,
-)
-from autotune.topi.nn.dense import factor_of
+from autotune.topi.arguments import asks, flag, integer, pair, takes
+from autotune.topi.nn.convolve import Form, convolve
 from autotune.topi.nn.pad import Padding
-from autotune.topi.nn.window import Window, arrange, check_channels, extents
+from autotune.topi.nn.window import Window
 from autotune.topi.types import OneOrTwo
 
 # The layout of the filters that goes with each layout of the data.
 FILTERS = {"NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO"}
+_AXES = {"N": "nn", "C": "ff", "H": "yy", "W": "xx"}
+_SUMS = {"I": "rc", "H": "ry", "W": "rx"}
 
 
 @takes(strides=pair(), groups=integer(1), tf32=flag)
@@ -75,10 +69,9 @@ def conv2d_nchw(
         out_dtype: dtype of products and sums; by default that of the data.
         tf32: multiply float32 as `autotune.te.tf32` has it, which may run on tensor cores.
     """
-    return _convolve(
-        "conv2d_nchw", "NCHW", data, kernel, stride, padding, dilation, out_dtype, name="compute",
-        tf32=tf32,
-    )  # fmt: skip
+    form = _form("conv2d_nchw", "NCHW", name="compute")
+    window = _window(form, stride, padding, dilation)
+    return convolve(form, data, kernel, window, out_dtype, tf32=tf32)
 
 
 def conv2d_nhwc(
@@ -94,10 +87,9 @@ def conv2d_nhwc(
 
     The arguments are those of `conv2d_nchw`.
     """
-    return _convolve(
-        "conv2d_nhwc", "NHWC", data, kernel, stride, padding, dilation, out_dtype, "conv2d_nhwc",
-        tf32=tf32,
-    )  # fmt: skip
+    form = _form("conv2d_nhwc", "NHWC", name="conv2d_nhwc")
+    window = _window(form, stride, padding, dilation)
+    return convolve(form, data, kernel, window, out_dtype, tf32=tf32)
 
 
 def conv2d_hwcn(
@@ -113,10 +105,9 @@ def conv2d_hwcn(
 
     The arguments are those of `conv2d_nchw`.
     """
-    return _convolve(
-        "conv2d_hwcn", "HWCN", data, kernel, stride, padding, dilation, out_dtype, "conv2d_hwcn",
-        tf32=tf32,
-    )  # fmt: skip
+    form = _form("conv2d_hwcn", "HWCN", name="conv2d_hwcn")
+    window = _window(form, stride, padding, dilation)
+    return convolve(form, data, kernel, window, out_dtype, tf32=tf32)
 
 
 def group_conv2d_nchw(
@@ -132,10 +123,9 @@ def group_conv2d_nchw(
 
     The other arguments are those of `conv2d_nchw`.
     """
-    return _convolve(
-        "group_conv2d_nchw", "NCHW", data, kernel, stride, padding, dilation, out_dtype,
-        name="compute", groups=groups,
-    )  # fmt: skip
+    form = _form("group_conv2d_nchw", "NCHW", name="compute")
+    window = _window(form, stride, padding, dilation)
+    return convolve(form, data, kernel, window, out_dtype, groups)
 
 
 def group_conv2d_nhwc(
@@ -151,63 +141,21 @@ def group_conv2d_nhwc(
 
     The other arguments are those of `conv2d_nhwc`.
     """
-    return _convolve(
-        "group_conv2d_nhwc", "NHWC", data, kernel, stride, padding, dilation, out_dtype,
-        name="compute", groups=groups,
-    )  # fmt: skip
+    form = _form("group_conv2d_nhwc", "NHWC", name="compute")
+    window = _window(form, stride, padding, dilation)
+    return convolve(form, data, kernel, window, out_dtype, groups)
 
 
-def _convolve(
-    what: str,
-    layout: str,
-    data: Tensor,
-    kernel: Tensor,
-    stride: OneOrTwo,
-    padding: Padding,
-    dilation: OneOrTwo,
-    out_dtype: str | None,
-    name: str,
-    groups: int = 1,
-    tf32: bool = False,
-) -> Tensor:
-    """Convolve in any layout that has one for the filters in `FILTERS`."""
-    images = extents(what, "data", data, layout)
-    filters = extents(what, "kernel", kernel, FILTERS[layout])
-    group_in = _divide(what, images["C"], groups)
-    group_out = _divide(what, filters["O"], groups)
-    check_channels(what, group_in, filters["I"])
-    window = Window.of(what, filters, stride, padding, dilation)
-    out = {**images, **window.output(what, images), "C": filters["O"]}
-    padded = window.pad(data, layout, "pad_temp")
-    element = {"I": te.reduce_axis((0, group_in), name="rc"), **window.axes("ry", "rx")}
-    dtype = dtype_or_none(asks(what), "out_dtype", out_dtype) or data.dtype
-    factor = factor_of(dtype, flag(asks(what), "tf32", tf32))
-
-    def body(*index: Expr) -> Expr:
-        at = dict(zip(layout, index, strict=True))
-        first = te.indexdiv(at["C"], group_out) * group_in if groups > 1 else 0
-        channel = first + element["I"]
-        image = padded(*arrange(layout, {**at, **window.places(at, element), "C": channel}))
-        weight = kernel(*arrange(FILTERS[layout], {**element, "O": at["C"]}))
-        over = [element[letter] for letter in FILTERS[layout] if letter in element]
-        return te.sum(factor(image) * factor(weight), axis=over)
-
-    names = arrange(layout, {"N": "nn", "C": "ff", "H": "yy", "W": "xx"})
-    attrs = {"layout_free_placeholders": [kernel]}
-    result: Tensor = te.compute(arrange(layout, out), body, name, what, attrs, names)
-    return result
+def _form(operator: str, layout: str, name: str) -> Form:
+    filters = FILTERS[layout]
+    sums = {each: _SUMS[each] for each in filters if each in _SUMS}
+    return Form(operator, layout, filters, name, operator, _AXES, sums)
 
 
-def _divide(what: str, channels: int, groups: int) -> int:
-    """Return the channels of one group.
-
-    Raises:
-        ExpressionError: the groups do not divide them.
-    """
-    number = asks(what).whole("groups", plain_integer(groups), least=1)
-    if channels % number:
-        asks(what).refuse("groups", f"a number that divides {channels} channels", groups)
-    return channels // number
+def _window(
+    form: Form, stride: OneOrTwo, padding: Padding, dilation: OneOrTwo
+) -> Callable[[Mapping[str, int]], Window]:
+    return lambda size: Window.of(form.operator, size, stride, padding, dilation)
 
 
 __all__ = [

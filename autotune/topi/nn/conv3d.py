@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 
-from autotune import te
-from autotune.ir import Expr
 from autotune.te.tensor import Tensor
-from autotune.topi.arguments import asks, dtype_or_none, integer, integers
-from autotune.topi.nn.pad import pad_axes
-from autotune.topi.nn.window import arrange, check_channels, extents
-from autotune.topi.utils import axis_names
+from autotune.topi.arguments import asks, integer, integers
+from autotune.topi.nn.convolve import Form, convolve
+from autotune.topi.nn.window import Slide, Window
 from autotune.utils.check import Check
 
 OneOrMore = int | Sequence[int]
 
 _WHAT = "conv3d"
-_LAYOUTS = {"NCDHW": "OIDHW", "NDHWC": "DHWIO"}
+_FILTERS = {"NCDHW": "OIDHW", "NDHWC": "DHWIO"}
+_AXES = {"N": "nn", "C": "ff", "D": "zz", "H": "yy", "W": "xx"}
+_SUMS = {"I": "rc", "D": "rz", "H": "ry", "W": "rx"}
 
 
 def conv3d(
@@ -43,35 +42,18 @@ def conv3d(
         out_dtype: of products and sums; None for that of the data.
     """
     check = asks(_WHAT)
-    filters_layout = _filters_layout(data_layout, kernel_layout)
-    images = extents(_WHAT, "data", data, data_layout)
-    filters = extents(_WHAT, "kernel", kernel, filters_layout)
-    check_channels(_WHAT, images["C"], filters["I"])
-    steps, holes = dict(zip("DHW", strides, strict=True)), dict(zip("DHW", dilation, strict=True))
-    sides = dict(zip("DHW", padding, strict=True))
-    reach = {axis: (filters[axis] - 1) * holes[axis] + 1 for axis in "DHW"}
-    slack = {axis: images[axis] + sum(sides[axis]) - reach[axis] for axis in "DHW"}
-    if min(slack.values()) < 0:
-        check.refuse("kernel", "no larger than the padded data", kernel)
-    out = {**images, "C": filters["O"], **{axis: slack[axis] // steps[axis] + 1 for axis in "DHW"}}
-    around = _padded(data, sides, data_layout)
-    names = {"I": "rc", "D": "rz", "H": "ry", "W": "rx"}
-    element = {axis: te.reduce_axis((0, filters[axis]), name=n) for axis, n in names.items()}
-    sums = dtype_or_none(check, "out_dtype", out_dtype) or data.dtype
-
-    def body(*index: Expr) -> object:
-        at = dict(zip(data_layout, index, strict=True))
-        places = {a: at[a] * steps[a] + element[a] * holes[a] for a in "DHW"}
-        image = around(*arrange(data_layout, {**at, **places, "C": element["I"]}))
-        weight = kernel(*arrange(filters_layout, {**element, "O": at["C"]}))
-        window = [element[a] for a in filters_layout if a in element]
-        return te.sum(image.astype(sums) * weight.astype(sums), axis=window)
-
-    called = arrange(data_layout, {"N": "nn", "C": "ff", "D": "zz", "H": "yy", "W": "xx"})
+    check.one_of("data_layout", data_layout, _FILTERS)
+    filters = _FILTERS[data_layout]
+    check.one_of("kernel_layout", kernel_layout, ("", filters))
     name = f"conv3d_{data_layout.lower()}"
-    attrs = {"layout_free_placeholders": [kernel]}
-    result: Tensor = te.compute(arrange(data_layout, out), body, name, name, attrs, called)
-    return result
+    sums = {each: _SUMS[each] for each in filters if each in _SUMS}
+    form = Form(_WHAT, data_layout, filters, name, name, _AXES, sums)
+
+    def window(size: Mapping[str, int]) -> Window:
+        moves = zip("DHW", strides, dilation, padding, strict=True)
+        return Window({a: Slide(size[a], step, hole, *sides) for a, step, hole, sides in moves})
+
+    return convolve(form, data, kernel, window, out_dtype)
 
 
 def conv3d_ncdhw(
@@ -138,43 +120,3 @@ def _several(
     if len(given) not in counts:
         check.refuse(name, f"{' or '.join(map(str, counts))} whole numbers", value)
     return given * 3 if len(given) == 1 else given
-
-
-def global_pool3d(data: Tensor, pool_type: str = "avg", layout: str = "NCDHW") -> Tensor:
-    """Pool whole images to one element a channel."""
-    check = asks("global_pool3d")
-    check.one_of("pool_type", pool_type, ("max", "avg"))
-    check.one_of("layout", layout, _LAYOUTS)
-    images = extents("global_pool3d", "data", data, layout)
-    element = {a: te.reduce_axis((0, images[a]), name=f"rv{i}") for i, a in enumerate("DHW")}
-    reducer, name = (te.max, "max") if pool_type == "max" else (te.sum, "sum")
-
-    def body(*index: Expr) -> object:
-        at = dict(zip(layout, index, strict=True))
-        read = {a: at[a] * images[a] + element[a] for a in "DHW"}
-        return reducer(data(*arrange(layout, {**at, **read})), axis=list(element.values()))
-
-    shape = arrange(layout, {**images, "D": 1, "H": 1, "W": 1})
-    axes = axis_names(5)
-    kind = f"adaptive_pool_{name}"
-    pooled: Tensor = te.compute(shape, body, kind, kind, varargs_names=axes)
-    if pool_type == "max":
-        return pooled
-    count = te.const(images["D"] * images["H"] * images["W"], data.dtype)
-    result: Tensor = te.compute(
-        shape, lambda *i: pooled(*i) / count, "adaptive_pool_avg", "elemwise", varargs_names=axes
-    )
-    return result
-
-
-def _filters_layout(data_layout: str, kernel_layout: str) -> str:
-    """Return the layout of filters that goes with that of images."""
-    check = asks(_WHAT)
-    check.one_of("data_layout", data_layout, _LAYOUTS)
-    check.one_of("kernel_layout", kernel_layout, ("", _LAYOUTS[data_layout]))
-    return _LAYOUTS[data_layout]
-
-
-def _padded(data: Tensor, sides: Mapping[str, tuple[int, int]], layout: str) -> Tensor:
-    before, after = ([sides.get(axis, (0, 0))[end] for axis in layout] for end in (0, 1))
-    return pad_axes(data, before, after, 0.0, "pad_temp", axis_names(5, "i"))

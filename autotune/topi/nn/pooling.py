@@ -121,6 +121,33 @@ def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
     return adaptive_pool(data, (1, 1), pool_type, layout)
 
 
+def global_pool3d(data: Tensor, pool_type: str = "avg", layout: str = "NCDHW") -> Tensor:
+    """Pool whole images to one element a channel."""
+    check = asks("global_pool3d")
+    check.one_of("pool_type", pool_type, ("max", "avg"))
+    check.one_of("layout", layout, ("NCDHW", "NDHWC"))
+    images = extents("global_pool3d", "data", data, layout)
+    element = {a: te.reduce_axis((0, images[a]), name=f"rv{i}") for i, a in enumerate("DHW")}
+    reducer, name = (te.max, "max") if pool_type == "max" else (te.sum, "sum")
+
+    def body(*index: Expr) -> object:
+        at = dict(zip(layout, index, strict=True))
+        read = {a: at[a] * images[a] + element[a] for a in "DHW"}
+        return reducer(data(*arrange(layout, {**at, **read})), axis=list(element.values()))
+
+    shape = arrange(layout, {**images, "D": 1, "H": 1, "W": 1})
+    axes = axis_names(5)
+    kind = f"adaptive_pool_{name}"
+    pooled: Tensor = te.compute(shape, body, kind, kind, varargs_names=axes)
+    if pool_type == "max":
+        return pooled
+    count = te.const(images["D"] * images["H"] * images["W"], data.dtype)
+    result: Tensor = te.compute(
+        shape, lambda *i: pooled(*i) / count, "adaptive_pool_avg", tag.ELEMWISE, varargs_names=axes
+    )
+    return result
+
+
 def _check(what: str, pool_type: str, layout: str) -> None:
     asks(what).one_of("pool_type", pool_type, ("max", "avg"))
     asks(what).one_of("layout", layout, ("NCHW", "NHWC"))

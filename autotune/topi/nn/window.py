@@ -56,7 +56,7 @@ class Slide:
 
 @dataclass(frozen=True)
 class Window:
-    """A window moving over padded images: down the rows, H, and along the columns, W."""
+    """A window moving over padded images: its motion along each axis, by letter."""
 
     slides: Mapping[str, Slide]
 
@@ -64,7 +64,7 @@ class Window:
     def of(
         what: str, size: Mapping[str, int], stride: OneOrTwo, padding: Padding, dilation: OneOrTwo
     ) -> Window:
-        """Check and normalise; ``what`` names the operator in messages."""
+        """Return a window of rows and columns; ``what`` names the operator in messages."""
         check = asks(what)
         steps, holes = pair()(check, "stride", stride), pair()(check, "dilation", dilation)
         reach = [(size[a] - 1) * d + 1 for a, d in zip("HW", holes, strict=True)]
@@ -73,16 +73,18 @@ class Window:
         return Window({a: Slide(size[a], *rest) for a, *rest in columns})
 
     def output(self, what: str, images: Mapping[str, int]) -> dict[str, int]:
-        """Return the rows and columns of the output."""
+        """Return the extents of the output along the axes of the window."""
         found = {a: slide.outputs(images[a]) for a, slide in self.slides.items()}
         if min(found.values()) < 1:
-            h, w = self.slides["H"], self.slides["W"]
+            slides = self.slides.values()
+            size = "x".join(str(slide.extent) for slide in slides)
+            dilation = ", ".join(str(slide.dilation) for slide in slides)
+            image = "x".join(str(images[a]) for a in self.slides)
+            padding = (*(slide.before for slide in slides), *(slide.after for slide in slides))
             raise ExpressionError(
-                f"{what}: kernel must not reach beyond the padded data, got a "
-                f"{h.extent}x{w.extent} window with dilation {h.dilation}, {w.dilation}: it "
-                f"does not fit into the "
-                f"{images['H']}x{images['W']} image with padding "
-                f"{(h.before, w.before, h.after, w.after)}"
+                f"{what}: kernel must not reach beyond the padded data, got a {size} window with "
+                f"dilation {dilation}: it does not fit into the {image} image with padding "
+                f"{padding}"
             )
         return found
 
@@ -103,13 +105,13 @@ class Window:
             {a: replace(s, after=s.after + s.stride - 1) for a, s in self.slides.items()}
         )
 
-    def axes(self, rows: str, columns: str) -> dict[str, te.IterVar]:
+    def axes(self, *names: str) -> dict[str, te.IterVar]:
         """Make reduction axes of the given names over the elements of the window."""
-        names = {"H": rows, "W": columns}
-        return {a: te.reduce_axis((0, s.extent), name=names[a]) for a, s in self.slides.items()}
+        named = zip(self.slides.items(), names, strict=True)
+        return {a: te.reduce_axis((0, slide.extent), name) for (a, slide), name in named}
 
     def places(self, at: Mapping[str, Expr], element: Mapping[str, Operand]) -> dict[str, Expr]:
-        """Return the padded row and column that an output meets at an element of the window."""
+        """Return the padded indices that an output meets at an element of the window."""
         return {a: slide.place(at[a], element[a]) for a, slide in self.slides.items()}
 
 
