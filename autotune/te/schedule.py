@@ -119,9 +119,7 @@ class Schedule:
         name = self._copy_name(stage.op.outputs[tensor.value_index].name, scope)
         op = make_cache_read(self, stage, tensor.value_index, name, reading)
         self.record(step)
-        cache = Stage(self, op, self._new_key(stage, scope))
-        cache.scope = scope
-        self._insert(self.stages.index(stage) + 1, cache, stage)
+        self._add_behind(stage, op, scope).scope = scope
         return op.outputs[0]
 
     def permute(self, tensor: Tensor, readers: Outputs, order: Sequence[int]) -> Tensor:
@@ -138,8 +136,7 @@ class Schedule:
         name = self._copy_name(stage.op.outputs[at].name, PERMUTED)
         op = make_cache_read(self, stage, at, name, reading, order)
         self.record(Permute(stage.key, at, tuple(order), tuple(each.key for each in reading)))
-        copy = Stage(self, op, self._new_key(stage, PERMUTED))
-        self._insert(self.stages.index(stage) + 1, copy, stage)
+        self._add_behind(stage, op, PERMUTED)
         return op.outputs[0]
 
     def reindex(self, tensor: Tensor, reader: Place, groups: Groups) -> Tensor:
@@ -156,8 +153,7 @@ class Schedule:
         source = stage.op.outputs[tensor.value_index]
         op = make_reindex(self, source, self._copy_name(source.name, VIEW), reading, groups)
         self.record(Reindex(stage.key, tensor.value_index, reading.key, groups_text(groups)))
-        view = Stage(self, op, self._new_key(stage, VIEW))
-        self._insert(self.stages.index(stage) + 1, view, stage)
+        self._add_behind(stage, op, VIEW)
         return op.outputs[0]
 
     @overload
@@ -211,9 +207,7 @@ class Schedule:
         self, stage: Stage, cache_op: Operation, copy_op: Operation, scope: str
     ) -> list[Tensor]:
         self._replace(stage, copy_op)
-        cache = Stage(self, cache_op, self._new_key(stage, scope))
-        cache.scope = scope
-        self._insert(self.stages.index(stage), cache, stage)
+        self._add_before(stage, cache_op, scope).scope = scope
         return list(cache_op.outputs)
 
     def phases(self, tensor: Tensor, scope: str) -> Tensor:
@@ -260,10 +254,8 @@ class Schedule:
         factored = make_rfactor(stage, axis, factor_axis)
         at = stage.position("rfactor", axis)
         self.record(Rfactor(stage.key, at, factor_axis))
-        factor = Stage(self, factored.factor_op, self._new_key(stage, "rf"))
-        factored.give_loops(factor)
         self._replace(stage, factored.final_op)
-        self._insert(self.stages.index(stage), factor, stage)
+        factored.give_loops(self._add_before(stage, factored.factor_op, "rf"))
         outputs = list(factored.factor_op.outputs)
         return outputs if len(outputs) > 1 else outputs[0]
 
@@ -330,10 +322,20 @@ class Schedule:
         else:
             new.place_in_scan(scan)
 
-    def _insert(self, at: int, new: Stage, served: Stage) -> None:
+    def _add_before(self, stage: Stage, op: Operation, role: str) -> Stage:
+        """Add the stage of an operation that another one reads, which it serves in a role."""
+        return self._insert(self.stages.index(stage), op, stage, role)
+
+    def _add_behind(self, stage: Stage, op: Operation, role: str) -> Stage:
+        """Add the stage of an operation that reads another one, which it serves in a role."""
+        return self._insert(self.stages.index(stage) + 1, op, stage, role)
+
+    def _insert(self, at: int, op: Operation, served: Stage, role: str) -> Stage:
+        new = Stage(self, op, self._new_key(served, role))
         self.stages.insert(at, new)
-        self.stage_map[new.op] = new
+        self.stage_map[op] = new
         self._place_beside(new, served)
+        return new
 
     def _replace(self, stage: Stage, op: Operation) -> None:
         """Give a stage another operation, with fresh loops."""
