@@ -150,23 +150,20 @@ class Logs:
         return [one for group in self.groups for one in group.trials]
 
 
-class _Grouping:
-    """Entries by workload and target, in the order in which those appear."""
-
-    def __init__(self) -> None:
-        self.groups: dict[tuple[str, str, str], list[LogEntry]] = {}
-        # Many records share a task. By identity: the entries keep tasks and targets alive.
-        self._met: dict[tuple[int, int], list[LogEntry]] = {}
-
-    def add(self, entry: LogEntry) -> None:
-        """Add an entry to the group of its workload."""
-        inp = entry.inp
-        group = self._met.get((id(inp.task), id(inp.target)))
+def _grouped(entries: Iterable[LogEntry], objective: Objective) -> list[Group]:
+    """Return entries by workload and target, in the order in which those appear."""
+    groups: dict[tuple[str, str, str], list[LogEntry]] = {}
+    # Many records share a task. By identity: the entries keep tasks and targets alive.
+    known: dict[tuple[int, int], list[LogEntry]] = {}
+    for entry in entries:
+        task, target = entry.inp.task, entry.inp.target
+        group = known.get((id(task), id(target)))
         if group is None:
-            name = name_of(inp.task)
-            group = self.groups.setdefault((str(inp.target), name.kind, name.key), [])
-            self._met[id(inp.task), id(inp.target)] = group
+            name = name_of(task)
+            group = groups.setdefault((str(target), name.kind, name.key), [])
+            known[id(task), id(target)] = group
         group.append(entry)
+    return [Group(key[0], found, objective) for key, found in groups.items()]
 
 
 def read_logs(
@@ -189,7 +186,14 @@ def read_logs(
         RecordError: one is not empty, and none of its lines is a record; or none is of the task.
     """
     wanted = objective_of("read_logs", objective, RecordError)
-    grouping = _Grouping()
+    entries, problems = _read(paths, task)
+    current, left = _of_kernels_as_now(entries, ask_templates)
+    groups = _grouped(current, wanted)
+    return Logs(groups, problems + left, is_outdated=bool(entries) and not groups)
+
+
+def _read(paths: Sequence[Path | str], task: str | None) -> tuple[list[LogEntry], list[str]]:
+    """Return the records of a task, or of all, and what could not be read; see `read_logs`."""
     problems: list[str] = []
     others: set[str] = set()
     entries: list[LogEntry] = []
@@ -207,7 +211,17 @@ def read_logs(
         problems += filter(None, [reader.report()])
     if others and not entries:
         raise RecordError(no_such_task(str(task), others))
-    # Several logs are as one, in which one's trials may have replaced another's.
+    return entries, problems
+
+
+def _of_kernels_as_now(
+    entries: Sequence[LogEntry], ask_templates: bool
+) -> tuple[list[LogEntry], list[str]]:
+    """Return the records of kernels as they are now, and a line a log on those that are not.
+
+    Several logs are as one, in which one's trials may have replaced another's.
+    """
+    current: list[LogEntry] = []
     refused: dict[str, list[Refusal]] = {}
     pairs = [(one.inp, one.result) for one in entries]
     for entry, pair, is_older in zip(entries, pairs, of_older_text(pairs), strict=True):
@@ -215,14 +229,14 @@ def read_logs(
         if ask_templates:
             refusal = refusal_now(pair, otherwise=refusal)
         if refusal is None:
-            grouping.add(entry)
+            current.append(entry)
         elif not entry.again:  # a note of a race is no further trial
             refused.setdefault(source_name(entry.path), []).append(refusal)
+    problems = []
     for source, ones in refused.items():
         strangers = [one for one in ones if not one.older]
         problems.append(left_out(source, len(ones) - len(strangers), strangers))
-    groups = [Group(key[0], found, wanted) for key, found in grouping.groups.items()]
-    return Logs(groups, problems, is_outdated=bool(entries) and not groups)
+    return current, problems
 
 
 def wanted_records(logs: Sequence[Path | str], tasks: Sequence[str]) -> list[Pair]:
