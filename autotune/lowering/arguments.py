@@ -1,15 +1,24 @@
-"""Checks of the arguments of lowering."""
+"""The arguments of a function that is lowered: which are computed, by which stages, and where."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from autotune.errors import LoweringError
 from autotune.ir.dtype import INDEX_DTYPE
-from autotune.ir.expr import Expr, Var
+from autotune.ir.expr import Expr, Var, as_expr
+from autotune.ir.simplify import Simplifier
+from autotune.ir.stmt import Buffer
 from autotune.ir.structure import variables
+from autotune.lowering.extents import as_extent, expr_of
+from autotune.te.location import warn_user
 from autotune.te.schedule import Schedule
-from autotune.te.tensor import Tensor
+from autotune.te.stage import Stage
+from autotune.te.stores import as_store, written_shape
+from autotune.te.tensor import ComputeOp, PlaceholderOp, Tensor
+
+# A tensor of a schedule: its stage, and which of the stage's outputs it is.
+Place = tuple[Stage, int]
 
 
 def checked_arguments(schedule: object, args: object, name: object) -> tuple[Tensor | Var, ...]:
@@ -39,6 +48,130 @@ def checked_arguments(schedule: object, args: object, name: object) -> tuple[Ten
     if not isinstance(name, str) or not name:
         raise LoweringError(f"lower: expected a name for the function, got {name!r}")
     return tensors
+
+
+class FunctionArguments:
+    """What a function takes.
+
+    Args:
+        schedule: of the function.
+        given: the tensors and variables that it takes.
+        name: of the function.
+        shown: whether its loops are printed only.
+
+    Attributes:
+        tensors: those of ``given`` that are tensors.
+        sizes: variables that follow from their shapes.
+        places: the stage and the output that compute each tensor; None if nothing does.
+
+    Raises:
+        LoweringError: a shape needs a variable that neither follows nor is an argument.
+        ScheduleError: a tensor is none of the schedule.
+    """
+
+    def __init__(
+        self, schedule: Schedule, given: Sequence[Tensor | Var], name: str, shown: bool
+    ) -> None:
+        self.schedule, self.given, self.name, self.shown = schedule, given, name, shown
+        self.tensors = [each for each in given if isinstance(each, Tensor)]
+        self.sizes = sizes_of(given, name)
+        self.places = [self._place(tensor) for tensor in self.tensors]
+
+    def _place(self, tensor: Tensor) -> Place | None:
+        if tensor.op not in self.schedule.stage_map and isinstance(tensor.op, PlaceholderOp):
+            return None
+        stage = self.schedule[tensor]
+        if self.shown and stage.attach_type == "inline":
+            return None  # `build` refuses it
+        return stage, tensor.value_index
+
+    def results(self) -> list[Place]:
+        """Return what is computed for the caller, and what is no argument but an output.
+
+        Raises:
+            LoweringError: an argument is given twice, or cannot be one; or nothing is computed.
+        """
+        places = [place for place in self.places if place is not None]
+        self._warn_of_inlined()
+        if len(set(self.given)) < len(self.given) or len(set(places)) < len(places):
+            names = ", ".join(each.name for each in self.given)
+            raise LoweringError(f"{self.name}: an argument is given twice: {names}")
+        for stage, _ in places:
+            if stage.holds_state or (
+                stage.scan is not None and isinstance(stage.op, PlaceholderOp)
+            ):
+                raise LoweringError(
+                    f"{self.name}: {stage.op.name} is no argument, as its memory is the result of "
+                    f"{stage.scan.op.name if stage.scan else 'a scan'}; pass that tensor instead"
+                )
+        self._check_stores({stage for stage, _ in places})
+        computed = [place for place in places if not isinstance(place[0].op, PlaceholderOp)]
+        computed += self._discarded(places)
+        if not computed:
+            raise LoweringError(f"{self.name}: the schedule computes nothing, it has inputs only")
+        return computed
+
+    def _warn_of_inlined(self) -> None:
+        for tensor in self.tensors:
+            stage = self.schedule.stage_map.get(tensor.op)
+            if self.shown and stage is not None and stage.attach_type == "inline":
+                warn_user(
+                    f"{self.name}: {tensor.name} is an argument, but compute_inline leaves it "
+                    "without loops: nothing is stored in it"
+                )
+
+    def _check_stores(self, given: Collection[Stage]) -> None:
+        """Refuse what is stored where it says if that is no argument, or is read or cached."""
+        for stage in self.schedule.stages:
+            if not isinstance(stage.op, ComputeOp) or written_shape(stage.op) is None:
+                continue
+            result = stage.op.outputs[0]
+            read = any(result in each.op.input_tensors for each in self.schedule.stages)
+            if read or stage not in given or as_store(stage.op.body[0]) is None:
+                raise LoweringError(
+                    f"{self.name}: {stage.op.name} is stored where it says itself; it must be an "
+                    "argument that no stage reads, without cache_write"
+                )
+
+    def _discarded(self, places: Collection[Place]) -> list[Place]:
+        """Return the outputs that are no arguments: computed in a workspace, as TVM does."""
+        found = [
+            (self.schedule[op], i)
+            for op in self.schedule.outputs
+            if not isinstance(op, PlaceholderOp)
+            for i in range(op.num_outputs)
+            if (self.schedule[op], i) not in places
+        ]
+        for stage, i in found:
+            warn_user(
+                f"{self.name}: output {stage.op.outputs[i].name} of the schedule is not among the "
+                "arguments: it is computed and discarded; add it to the argument list to get it"
+            )
+        return found
+
+    def buffers(self, simplifier: Simplifier) -> dict[Tensor, Buffer]:
+        """Return the memory of each tensor."""
+        found = {}
+        for tensor in self.tensors:
+            whole = written_shape(tensor.op) or tensor.shape
+            extents = [as_extent(simplifier.form(as_expr(each))) for each in whole]
+            shape = tuple([expr_of(simplifier, extent) for extent in extents])
+            found[tensor] = Buffer(tensor.name, shape, tensor.dtype)
+        return found
+
+    def roles(self) -> list[str]:
+        """Return the role of each argument: in, out, or inout for what is written in part."""
+        computed = {
+            tensor
+            for tensor, place in zip(self.tensors, self.places, strict=True)
+            if place is not None and not isinstance(place[0].op, PlaceholderOp)
+        }
+        return [
+            ("out" if written_shape(each.op) is None else "inout")
+            if isinstance(each, Tensor) and each in computed
+            else "in"
+            for each in self.given
+        ]
 
 
 def sizes_of(args: Sequence[Tensor | Var], name: str) -> tuple[Var, ...]:

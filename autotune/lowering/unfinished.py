@@ -2,8 +2,33 @@
 
 from __future__ import annotations
 
+from autotune.lowering.bodies import BodySimplifier
+from autotune.lowering.plan import Plan
+from autotune.lowering.scan_plan import reads_across_blocks
 from autotune.te.extern import ExternOp
 from autotune.te.stage import Stage
+
+
+def why_unfinished(plan: Plan, simplifier: BodySimplifier, root: Stage) -> str:
+    """Return why the loops of a stage are no kernel yet; empty if they are one."""
+    return unattached(root) if is_unattached(root) else why_not_launched(plan, simplifier, root)
+
+
+def why_not_launched(plan: Plan, simplifier: BodySimplifier, root: Stage) -> str:
+    """Return why threads cannot run the loops of a stage; empty if they can."""
+    if not _binds_threads_of(plan, root):
+        return unbound(root)
+    return reads_across_blocks(plan, simplifier, root)
+
+
+def _binds_threads_of(plan: Plan, root: Stage) -> bool:
+    """Return whether any stage of a kernel is bound, be it to a single thread."""
+    return root.names_threads or any(
+        attr.thread is not None
+        for stage, stage_plan in plan.stages.items()
+        if stage_plan.root is root
+        for attr in stage.iter_attrs.values()
+    )
 
 
 def unbound(stage: Stage) -> str:
