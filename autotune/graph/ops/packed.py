@@ -13,7 +13,21 @@ from autotune.te.tensor import Tensor
 
 
 @dataclass(frozen=True)
-class PackedWeight(Operator):
+class OfKnownWeights(Operator):
+    """An operator on weights, which is computed ahead in numpy, before a network runs."""
+
+    @property
+    def has_compute(self) -> bool:
+        """No kernel computes it."""
+        return False
+
+    def compute(self, *inputs: Tensor) -> Tensor:
+        """Refuse: weights have to be known."""
+        self.refuse("weight", "known before the network runs", inputs[0])
+
+
+@dataclass(frozen=True)
+class PackedWeight(OfKnownWeights):
     """Lay weights (out, in) out as [blocks of outputs, in, outputs of a block], padded with zeros.
 
     Attributes:
@@ -31,15 +45,6 @@ class PackedWeight(Operator):
         width, depth = inputs[0].shape
         return TensorType((-(-width // self.outputs), depth, self.outputs), inputs[0].dtype)
 
-    @property
-    def has_compute(self) -> bool:
-        """Weights are packed ahead, in numpy."""
-        return False
-
-    def compute(self, *inputs: Tensor) -> Tensor:
-        """Refuse: weights are packed ahead."""
-        self.refuse("weight", "known before the network runs", inputs[0])
-
     def reference(self, *inputs: Array) -> Array:
         """Pack."""
         (weight,) = inputs
@@ -49,7 +54,7 @@ class PackedWeight(Operator):
 
 
 @dataclass(frozen=True)
-class PackedFilters(Operator):
+class PackedFilters(OfKnownWeights):
     """Lay filters OIHW of 8-bit integers out as blocks of 16, four terms of a sum in a word.
 
     The result is [blocks, parts, taps, 16, words, 4], padded with zeros: a word has four channels
@@ -84,15 +89,6 @@ class PackedFilters(Operator):
         words = kh * channels * -(-kw // 4) if self.by_columns else -(-channels // 4)
         parts = -(-words // self.words)
         return TensorType((blocks, parts, taps, self.block, self.words, 4), weight.dtype)
-
-    @property
-    def has_compute(self) -> bool:
-        """Filters are packed ahead, in numpy."""
-        return False
-
-    def compute(self, *inputs: Tensor) -> Tensor:
-        """Refuse: filters are packed ahead."""
-        self.refuse("weight", "known before the network runs", inputs[0])
 
     def reference(self, *inputs: Array) -> Array:
         """Pack."""

@@ -10,6 +10,7 @@ import numpy as np
 from autotune import topi
 from autotune.graph.operator import Operator, Pattern
 from autotune.graph.ops.conv import Conv2d, Convolution
+from autotune.graph.ops.packed import OfKnownWeights
 from autotune.graph.ops.sums import rounded, sums_of
 from autotune.graph.types import Array, TensorType
 from autotune.te.tensor import Tensor
@@ -26,7 +27,7 @@ def _type(array: Array) -> TensorType:
 
 
 @dataclass(frozen=True)
-class WinogradWeight(Operator):
+class WinogradWeight(OfKnownWeights):
     """Transform filters to [alpha, alpha, out, in], alpha = tile + k - 1."""
 
     name: ClassVar[str] = "nn.winograd_weight_nhwc"
@@ -41,15 +42,6 @@ class WinogradWeight(Operator):
             self.refuse("weight", "square filters", inputs[0])
         alpha = self.tile_size + kh - 1
         return TensorType((alpha, alpha, co, ci), inputs[0].dtype)
-
-    @property
-    def has_compute(self) -> bool:
-        """Weights are transformed ahead, in numpy."""
-        return False
-
-    def compute(self, *inputs: Tensor) -> Tensor:
-        """Refuse: weights are transformed ahead."""
-        self.refuse("weight", "known before the network runs", inputs[0])
 
     def reference(self, *inputs: Array) -> Array:
         """Transform."""
