@@ -22,6 +22,11 @@ class SplitRelation:
     factor: int | None
     nparts: int | None
 
+    @property
+    def axes(self) -> frozenset[IterVar]:
+        """All axes that are related."""
+        return frozenset((self.parent, self.outer, self.inner))
+
 
 @dataclass(frozen=True, eq=False)
 class FuseRelation:
@@ -31,12 +36,22 @@ class FuseRelation:
     inner: IterVar
     fused: IterVar
 
+    @property
+    def axes(self) -> frozenset[IterVar]:
+        """All axes that are related."""
+        return frozenset((self.outer, self.inner, self.fused))
+
 
 @dataclass(frozen=True, eq=False)
 class SingletonRelation:
     """``iter`` is a loop of one iteration that does not come from an axis."""
 
     iter: IterVar
+
+    @property
+    def axes(self) -> frozenset[IterVar]:
+        """The axis."""
+        return frozenset((self.iter,))
 
 
 Relation = SplitRelation | FuseRelation | SingletonRelation
@@ -108,17 +123,8 @@ def related_axes(relations: Sequence[Relation], axis: IterVar) -> set[IterVar]:
     while True:
         before = len(found)
         for relation in relations:
-            match relation:
-                case SplitRelation(parent, outer, inner):
-                    family = {parent, outer, inner}
-                case FuseRelation(outer, inner, fused):
-                    family = {outer, inner, fused}
-                case SingletonRelation():
-                    continue
-                case _:
-                    assert_never(relation)
-            if found & family:
-                found |= family
+            if not relation.axes.isdisjoint(found):
+                found |= relation.axes
         if len(found) == before:
             return found
 

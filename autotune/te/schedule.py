@@ -9,15 +9,11 @@ from autotune.errors import ScheduleError
 from autotune.ir import IterVar
 from autotune.te.dag import dag_text, post_order
 from autotune.te.group import StageGroup, group_of
+from autotune.te.inline import inline_stages
 from autotune.te.phases import make_phases
 from autotune.te.reindex import VIEW, Groups, groups_text, make_reindex
-from autotune.te.rewrite import (
-    PERMUTED,
-    inline_stages,
-    make_cache_read,
-    make_cache_write,
-    make_rfactor,
-)
+from autotune.te.rewrite import PERMUTED, make_cache_read, make_cache_write
+from autotune.te.rfactor import make_rfactor
 from autotune.te.scan_stages import place_scans
 from autotune.te.stage import SCOPES, Stage
 from autotune.te.stage_state import StageState
