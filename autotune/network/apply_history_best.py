@@ -29,7 +29,7 @@ from autotune.driver import kernel_of
 from autotune.errors import AutotuneError, RecordError
 from autotune.graph.fuse import FusedFunction
 from autotune.kernel import Kernel
-from autotune.network.choice import RULE, Choice
+from autotune.network.choice import RULE, BySearch, Choice
 from autotune.network.choice_json import search_task
 from autotune.network.compile import fallback_kernel
 from autotune.record.paths import LogPath
@@ -203,7 +203,7 @@ class ApplyHistoryBest:
         def choice(record: MeasureInput) -> Choice:
             task = search_task(function, target)
             task.realise(record.config)
-            return Choice("search", task, record.config)
+            return BySearch(task, record.config)
 
         dag = ComputeDAG(list(function.tensors()))
         return self._first_that_fits(choice, function.name, dag, target) or RULE

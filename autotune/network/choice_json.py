@@ -12,7 +12,7 @@ from autotune.driver import kernel_hashes, kernel_of
 from autotune.errors import SpaceError
 from autotune.graph import Constant, Value
 from autotune.graph.fuse import FusedFunction
-from autotune.network.choice import RULE, Choice
+from autotune.network.choice import RULE, ByRule, BySearch, ByTemplate, Choice
 from autotune.network.implementations import offers_of
 from autotune.record.fields import config_from_json
 from autotune.target import Target
@@ -56,7 +56,7 @@ def rewrite_option(
 def choice_to_json(choice: Choice) -> dict[str, object]:
     """Return a choice as plain data, from which it is made again without any trials."""
     row: dict[str, object] = {"kind": choice.kind}
-    if choice.workload is not None:
+    if not isinstance(choice, ByRule):
         row |= {"task": choice.workload.key, "candidate": choice.candidate.to_json()}
     return row
 
@@ -72,11 +72,11 @@ def choice_from_json(row: Mapping[str, Any], function: FusedFunction, target: Ta
         return RULE
     if row["kind"] == "search":
         task = search_task(function, target)
-        return Choice("search", task, RecordedState.from_json(row["candidate"]))
+        return BySearch(task, RecordedState.from_json(row["candidate"]))
     for offer in offers_of(function, target):
         if offer.task.key == row["task"]:
             candidate = offer.task.own(config_from_json(row["candidate"]))
-            return Choice("template", offer.task, candidate, offer)
+            return ByTemplate(offer, candidate)
     raise SpaceError(f"no template computes it as {str(row['task'])[:200]} any more")
 
 
@@ -85,10 +85,10 @@ def choice_hashes(choice: Choice, target: Target) -> Iterator[str]:
 
     That of one by rule is empty. Logs from before November 2026 have hashes of generated text.
     """
-    if choice.workload is None:
+    if isinstance(choice, ByRule):
         yield ""
         return
-    made = choice.workload.realise(choice.candidate).what
+    made = choice.realise().what
     yield from kernel_hashes(made, target)
     kernel = kernel_of(made, target)
     text = json.dumps([kernel.source, [str(call) for call in kernel.calls], kernel.flags])

@@ -30,13 +30,14 @@ from autotune.graph.passes import (
     slices_first,
 )
 from autotune.kernel import Kernel
-from autotune.network.choice import Chooser, Unit, by_rule, choose_untuned
+from autotune.network.choice import ByRule, Chooser, by_rule, choose_untuned
 from autotune.network.compiled import CompiledNetwork
 from autotune.network.early_compilation import EarlyModules
 from autotune.network.frozen import Pins
 from autotune.network.implementations import serving
 from autotune.network.plan import ExecutionPlan, fit_plan, plan_network
 from autotune.network.shared_kernels import SharedKernels
+from autotune.network.units import Unit
 from autotune.runtime.arrays.memory import get_ready
 from autotune.runtime.compile.compile_kernel import compile_kernel
 from autotune.runtime.device import device
@@ -270,11 +271,10 @@ def kernel_of_unit(
 ) -> Kernel:
     """Return the kernel of a unit, under the name of its function, that may be launched early."""
     choice = unit.choice
-    if choice.workload is None:
+    if isinstance(choice, ByRule):
         made = kernel_for(unit.function, target)
     else:
-        what = choice.workload.realise(choice.candidate).what
-        made = kernel_of(what, target, unit.function.name)
+        made = kernel_of(choice.realise().what, target, unit.function.name)
     named = replace(made, name=unit.function.name)
     return as_built(named, target)
 
@@ -282,7 +282,7 @@ def kernel_of_unit(
 def workload_of_unit(unit: Unit, target: Target) -> tuple[Workload, Candidate]:
     """Return what a unit computes and how, as trials take it."""
     choice = unit.choice
-    if choice.workload is not None:
+    if not isinstance(choice, ByRule):
         return choice.workload, choice.candidate
     tensors = unit.function.tensors()
     schedule, _ = fallback_schedule(tensors, target)

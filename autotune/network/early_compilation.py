@@ -7,7 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from autotune.errors import AutotuneError
 from autotune.graph.fuse import FusedFunction
-from autotune.network.choice import Choice, Chooser, Unit
+from autotune.network.choice import ByTemplate, Choice, Chooser
+from autotune.network.units import Unit
 from autotune.runtime.module import Module
 from autotune.target import Target
 
@@ -41,7 +42,7 @@ class EarlyModules(Mapping[str, Module]):
 
     def _begin(self, function: FusedFunction, choice: Choice) -> None:
         """Compile what computes all of a function; of others the plan knows more."""
-        nodes = choice.offer.nodes if choice.offer is not None else 0
+        nodes = choice.offer.nodes if isinstance(choice, ByTemplate) else 0
         whole = nodes == len(function.nodes) or (nodes == 0 and not function.parts)
         unit = Unit(function, function, choice, ())
         if whole and unit.key not in self._begun:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-from typing import Any
 
 from autotune.auto_scheduler import equivalent_keys, fair, record_codec
 from autotune.errors import AutotuneError
@@ -12,16 +11,18 @@ from autotune.graph import Graph, digest
 from autotune.graph.fuse import FusedFunction
 from autotune.graph.passes import OWN, PassPipeline
 from autotune.measure import MeasureInput, MeasureResult
-from autotune.network.choice import RULE, Choice, choose_untuned, is_one, same_for
+from autotune.network.choice import RULE, BySearch, ByTemplate, Choice, choose_untuned, same_for
 from autotune.network.choice_json import choice_from_json, choice_hashes, search_task
 from autotune.network.compile import simplify_graph
 from autotune.network.implementations import offers_of
 from autotune.network.layouts import pipeline_in
 from autotune.network.tuning.tuning_log import NetworkLog
+from autotune.network.units import is_one
 from autotune.record.origin import from_here
 from autotune.record.paths import LogPath
 from autotune.target import Target
 from autotune.tuner.loop.resume import earlier
+from autotune.workload import Workload
 
 logger = logging.getLogger("autotune")
 
@@ -141,8 +142,7 @@ class History:
             left_s = _passing_s(rest[1], target) if rest else 0.0
             mine = [pair for pair in self.log.templates if pair[0].task == offer.task]
             for inp, result in _best(from_here(mine, target), offer.task, most):
-                choice = Choice("template", offer.task, inp.config, offer)
-                found.append((choice, result.seconds + left_s))
+                found.append((ByTemplate(offer, inp.config), result.seconds + left_s))
         found += self._of_states(function, target, most)
         return sorted(found, key=lambda pair: (pair[1], pair[0].key))
 
@@ -161,8 +161,8 @@ class History:
             and result.ok
             and record_codec.is_of_graph(result, task.graph_hash)
         ]
-        found = {
-            inp.key: (Choice("search", task, inp.config), float(result.seconds))
+        found: dict[str, tuple[Choice, float]] = {
+            inp.key: (BySearch(task, inp.config), float(result.seconds))
             for inp, result in from_here(mine, target)
         }
         return sorted(found.values(), key=lambda pair: (pair[1], pair[0].key))[:most]
@@ -174,7 +174,7 @@ def _passing_s(function: FusedFunction, target: Target) -> float:
 
 
 def _best(
-    pairs: list[tuple[MeasureInput, MeasureResult]], task: Any, most: int
+    pairs: list[tuple[MeasureInput, MeasureResult]], task: Workload, most: int
 ) -> list[tuple[MeasureInput, MeasureResult]]:
     """Return the fastest trials of a task that its template could make now."""
     known = earlier(task, pairs, anywhere=True) if pairs else None

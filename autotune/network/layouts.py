@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from autotune.errors import AutotuneError
 from autotune.graph import Graph, digest, ops
 from autotune.graph.passes import OWN, OWN_AS_WRITTEN, PassPipeline
+from autotune.network.choice import ByTemplate
 from autotune.network.compile import simplify_graph
 from autotune.network.tuning.tuning_log import NetworkLog, write_note
 from autotune.network.tuning.variants import Variants
@@ -79,7 +80,7 @@ def _has_another(graph: Graph) -> bool:
 
 def _by_templates(variants: Variants) -> bool:
     return all(
-        variants.untuned[function.signature].kind == "template"
+        isinstance(variants.untuned[function.signature], ByTemplate)
         for function in variants.functions
         if any(isinstance(node.op, ops.Conv2d) for node in function.nodes)
     )

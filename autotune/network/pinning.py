@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from autotune.errors import AutotuneError, GraphError, LockError
 from autotune.graph.fuse import FusedFunction
@@ -30,11 +30,12 @@ from autotune.measure import (
 )
 from autotune.measure.evidence import Evidence
 from autotune.measure.final.recheck import TimingConditions, recheck
-from autotune.network.choice import Choice, Unit, units_of
+from autotune.network.choice import Choice
 from autotune.network.choice_json import choice_from_json, choice_to_json
 from autotune.network.compile import fallback_kernel, kernel_of_unit, workload_of_unit
 from autotune.network.compiled import CompiledNetwork
 from autotune.network.function_json import function_from_json, function_to_json
+from autotune.network.units import Unit, units_of
 from autotune.runtime.compile.elf import code_hash
 from autotune.runtime.module import Module
 from autotune.target import Target
@@ -257,7 +258,7 @@ def _units(entry: LockedFunction, target: Target) -> list[Unit]:
 
 def _difference(
     entry: LockedFunction, number: int, kernel: Kernel, target: Target, timeout_s: float
-) -> tuple[Any, str] | None:
+) -> tuple[Literal["text", "code"], str] | None:
     """Compare text and machine code of one kernel; None where they are the same."""
     count = len(entry.text_sha256)
     texts, locked = text_hashes(kernel), entry.text_sha256[number] if number < count else ""

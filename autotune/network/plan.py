@@ -11,7 +11,7 @@ from autotune.errors import GraphError
 from autotune.graph import Constant, Graph, TensorType, Value
 from autotune.graph.fuse import FusedFunction, joint_functions, partition
 from autotune.kernel import Kernel
-from autotune.network.choice import Chooser, Unit, by_rule, units_of
+from autotune.network.choice import Chooser, by_rule
 from autotune.network.memory import (
     Aliases,
     MemoryPlan,
@@ -20,6 +20,7 @@ from autotune.network.memory import (
     plan_memory,
     root_and_offset,
 )
+from autotune.network.units import Unit, units_of
 from autotune.network.write_over import WritesOver, write_over
 from autotune.target import Target
 

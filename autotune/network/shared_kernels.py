@@ -7,8 +7,9 @@ from weakref import WeakValueDictionary
 
 from autotune.graph import Constant, Node
 from autotune.graph.fuse import FusedFunction
-from autotune.network.choice import Choice, Chooser, Unit
+from autotune.network.choice import Choice, Chooser
 from autotune.network.implementations import serving
+from autotune.network.units import Unit
 from autotune.runtime.module import Module
 from autotune.target import Target
 from autotune.task.dispatcher import ContextsAround, contexts_around

@@ -7,7 +7,7 @@ from autotune.errors import GraphError
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
 from autotune.graph.fuse import partition
 from autotune.network import compile_network, implementations
-from autotune.network.choice import RULE, Choice, by_rule, choose_untuned
+from autotune.network.choice import RULE, ByTemplate, by_rule, choose_untuned
 from autotune.network.compile import simplify_graph
 from autotune.network.implementations import Offer, implements, offers_of
 from autotune.network.plan import plan_network
@@ -62,7 +62,7 @@ def only(name):
     def choose(function, target):
         for offer in offers_of(function, target):
             if offer.task.name == name:
-                return Choice("template", offer.task, offer.task.default(), offer)
+                return ByTemplate(offer, offer.task.default())
         return RULE
 
     return choose
@@ -186,7 +186,7 @@ def test_networks_of_any_template_that_fits_are_right(name):
         found = [each for each in offers_of(function, target) if each.task.default()]
         if not found:
             return RULE
-        return Choice("template", found[-1].task, found[-1].task.default(), found[-1])
+        return ByTemplate(found[-1], found[-1].task.default())
 
     network = compile_network(graph, "c", choose=last, jobs=2)
     assert any(unit.choice.kind == "template" for unit in network.plan.kernels)

@@ -26,7 +26,7 @@ from autotune.network import (
     lock_network,
     tune_network,
 )
-from autotune.network.choice import RULE, Choice, by_rule
+from autotune.network.choice import RULE, BySearch, by_rule
 from autotune.network.choice_json import search_task
 from autotune.network.function_json import function_from_json, function_to_json
 from autotune.target import Target
@@ -130,7 +130,7 @@ def test_a_state_of_the_auto_scheduler_is_locked_as_any_other_kernel(path, freez
             return RULE
         task = search_task(function, target)
         state = SketchPolicy(task, seed=0, verbose=0).sample_initial_population()[0]
-        return Choice("search", task, RecordedState(state.transform_steps))
+        return BySearch(task, RecordedState(state.transform_steps))
 
     network = compile_network(small(), CPU, choose=choose)
     lock_network(network, path, time=False)

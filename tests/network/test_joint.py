@@ -20,7 +20,7 @@ from autotune.network import (
     compile_network,
     lock_network,
 )
-from autotune.network.choice import RULE, Choice, by_dispatch, choose_untuned, same_for
+from autotune.network.choice import RULE, ByTemplate, by_dispatch, choose_untuned, same_for
 from autotune.network.compile import simplify_graph
 from autotune.network.implementations import offers_of
 from autotune.network.layer import layers_of
@@ -111,7 +111,7 @@ def test_both_tiles_of_winograds_are_tried_where_tiles_are_few_and_parts_keep_th
         found = offers(joint)
         assert set(found) == tiles
         for tile, offer in found.items():
-            whole = Choice("template", offer.task, offer.task.default(), offer)
+            whole = ByTemplate(offer, offer.task.default())
             first = same_for(joint.parts[0], whole, EMULATED)
             assert first.workload.args[5] == tile
             assert same_for(joint, first, EMULATED).workload == offer.task
@@ -125,7 +125,7 @@ def test_winograds_kernels_write_the_sum_too():
         offer = names.get("winograd_conv2d.cuda")
         if offer is None:
             return RULE
-        return Choice("template", offer.task, offer.task.default(), offer)
+        return ByTemplate(offer, offer.task.default())
 
     network = compile_network(graph, EMULATED, jobs=2, choose=choose)
     assert sizes(network) == [2]

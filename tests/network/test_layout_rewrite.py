@@ -10,7 +10,7 @@ from autotune.auto_scheduler import LayoutRewriteOption, RecordedState, SketchPo
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
 from autotune.graph.fuse import partition
 from autotune.network import check, compile_network, lock_network, report
-from autotune.network.choice import RULE, Choice
+from autotune.network.choice import RULE, BySearch
 from autotune.network.choice_json import choice_from_json, choice_to_json, search_task
 from autotune.network.export import export_network, load_network
 from autotune.network.plan import plan_network
@@ -49,7 +49,7 @@ def by_search(function, target):
     """Choose a state for what reduces something."""
     if not function.has_reduction:
         return RULE
-    return Choice("search", *tiled_state(function, target))
+    return BySearch(*tiled_state(function, target))
 
 
 def is_right(graph, network):
@@ -132,7 +132,7 @@ def test_a_choice_is_made_again_from_its_data():
     again = choice_from_json(json.loads(json.dumps(choice_to_json(choice))), function, CPU)
     assert again.key == choice.key
     assert again.prepared == choice.prepared
-    natural = Choice("search", choice.workload.rewriting(NO), choice.candidate)
+    natural = BySearch(choice.workload.rewriting(NO), choice.candidate)
     assert natural.key != choice.key
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from autotune.errors import MeasureError, RecordError
-from autotune.network.choice import RULE, Choice
+from autotune.network.choice import RULE, ByTemplate
 from autotune.network.tuning.program_race import FunctionRace
 from autotune.network.tuning.rounds import Rounds
 from autotune.network.tuning.whole_race import race_whole
@@ -132,7 +132,7 @@ def test_an_interrupt_waits_for_no_round_and_says_nothing_of_its_end(caplog):
 
 
 def choice(name):
-    return Choice("template", SimpleNamespace(key=name), SimpleNamespace(key=""))
+    return ByTemplate(SimpleNamespace(task=SimpleNamespace(key=name)), SimpleNamespace(key=""))
 
 
 class Whole:

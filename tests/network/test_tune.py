@@ -115,7 +115,7 @@ def won_by_templates(tuned, path):
     """Return a log in which templates won all races, and what won: races differ in what wins."""
     path.write_text(tuned.log.read_text())
     untuned = compile_network(small(), CPU).plan.kernels
-    won = [(unit.whole, unit.choice) for unit in untuned if unit.choice.workload is not None]
+    won = [(unit.whole, unit.choice) for unit in untuned if unit.choice is not RULE]
     for function, choice in won:
         known = {"function": function.signature, "name": function.name, "target": str(CPU)}
         kernel = next(choice_hashes(choice, CPU))
@@ -148,7 +148,7 @@ def test_races_of_logs_that_have_hashes_of_generated_text_hold(tuned, tmp_path, 
     other = tmp_path / "former.log"
     other.write_text(text)
     network = compile_network(small(), CPU, choose=History(other).choose)
-    chosen = [unit.choice for unit in network.plan.kernels if unit.choice.workload is not None]
+    chosen = [unit.choice for unit in network.plan.kernels if unit.choice is not RULE]
     assert [choice.key for choice in chosen] == [choice.key for choice in won]
     assert "what won the race for" not in caplog.text
 

@@ -16,7 +16,7 @@ from autotune.auto_scheduler import RecordToFile, SketchPolicy, SketchTuner, XGB
 from autotune.errors import AutotuneError
 from autotune.graph.fuse import FusedFunction
 from autotune.measure import MeasureInput, Session
-from autotune.network.choice import RULE, Choice, shipped
+from autotune.network.choice import RULE, ByTemplate, Choice, shipped
 from autotune.network.choice_json import search_task
 from autotune.network.implementations import FunctionOffer, offers_of
 from autotune.network.tuning.tuning_log import NetworkLog
@@ -193,7 +193,8 @@ def tuned_functions(
     for signature, function in first.items():
         arms = _arms(function, target, log, seed, model)
         choice, seconds = before.get(signature, (RULE, math.inf))
-        same = [arm for arm in arms if arm.offer is not None and arm.offer.task == choice.workload]
+        task = choice.workload if isinstance(choice, ByTemplate) else None
+        same = [arm for arm in arms if arm.offer is not None and arm.offer.task == task]
         one = Tuned(function, calls[signature], arms, seconds / calls[signature])
         one.untuned_arm = same[0] if same else None
         tuned.append(one)

@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from autotune.graph.fuse import FusedFunction
-from autotune.network.choice import Choice, Unit
+from autotune.network.choice import Choice
 from autotune.network.choice_json import choice_hashes, choice_to_json
 from autotune.network.compiled import NetworkInstance
+from autotune.network.units import Unit
 from autotune.target import Target
 
 # Rounds of a race, and the part of a time by which a finalist must be faster than an earlier one.

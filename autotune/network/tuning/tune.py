@@ -18,7 +18,7 @@ from autotune.graph import Graph, digest
 from autotune.graph.fuse import FusedFunction
 from autotune.graph.passes import OWN
 from autotune.measure import Session, measure_option
-from autotune.network.choice import RULE, Choice, same_for
+from autotune.network.choice import RULE, ByRule, ByTemplate, Choice, same_for
 from autotune.network.compile import compile_network
 from autotune.network.compiled import CompiledNetwork, NetworkInstance
 from autotune.network.history import History
@@ -218,11 +218,11 @@ class _Tuning:
 
         On a CPU they would disturb how that is timed.
         """
-        tasks = (each.workload for each in self.variants.untuned.values())
-        first = next((task for task in tasks if task is not None), None)
+        choices = (each for each in self.variants.untuned.values() if not isinstance(each, ByRule))
+        first = next(choices, None)
         if first is not None and self.target.backend.on_gpu:
             with suppress(AutotuneError):  # the first trial says what is wrong
-                session.prepare(first)
+                session.prepare(first.workload)
 
     def _untuned_s(self) -> dict[str, float]:
         """Return the untuned seconds of each function, of all its calls, by its signature."""
@@ -287,11 +287,11 @@ class _Tuning:
                 continue
             field = {each.key: each for each, _ in ranked[:_FINALISTS]}
             first = self.variants.untuned[function.signature]
-            best = (ranked[0][0] if ranked else first).offer
-            by_rule = best is not None and best.nodes < len(function.nodes)
+            best = ranked[0][0] if ranked else first
+            leaves = isinstance(best, ByTemplate) and best.offer.nodes < len(function.nodes)
+            by_rule = leaves or bool(function.parts)
             if function.parts:
-                self._choose_parts(function, ranked[0][0] if ranked else first)
-                by_rule = True
+                self._choose_parts(function, best)
             last = {RULE.key: RULE} if by_rule else {}
             found[function.signature] = [*({first.key: first} | field | last).values()]
         return found

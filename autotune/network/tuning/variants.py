@@ -8,10 +8,11 @@ from functools import cached_property
 
 from autotune.graph import Constant, Graph, Operator
 from autotune.graph.fuse import FusedFunction, joint_functions, partition
-from autotune.network.choice import RULE, Choice, Chooser, choose_untuned, is_one, units_of
+from autotune.network.choice import RULE, Choice, Chooser, choose_untuned
 from autotune.network.compile import compile_plan
 from autotune.network.compiled import CompiledNetwork
 from autotune.network.plan import plan_units
+from autotune.network.units import is_one, units_of
 from autotune.runtime.module import Module
 from autotune.target import Target
 

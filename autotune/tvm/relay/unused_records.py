@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from autotune.errors import AutotuneError
 from autotune.graph import Value
 from autotune.graph.fuse import FusedFunction
-from autotune.network.choice import Choice, Chooser, by_dispatch
+from autotune.network.choice import ByTemplate, Choice, Chooser, by_dispatch
 from autotune.record import ApplyHistoryBest
 from autotune.target import Target
 from autotune.task import DispatchContext
@@ -106,7 +106,7 @@ class RecordedChoices:
 
 def _is_of(choice: Choice, config: Config) -> bool:
     """Return whether a choice is that of a recorded configuration."""
-    if choice.offer is None or choice.candidate is None:
+    if not isinstance(choice, ByTemplate):
         return False
     try:
         return bool(choice.offer.task.own(config).key == choice.candidate.key)

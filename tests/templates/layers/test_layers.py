@@ -8,7 +8,7 @@ from autotune.errors import AutotuneError, GraphError
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
 from autotune.graph.fuse import partition
 from autotune.network import compile_network, templates_for
-from autotune.network.choice import RULE, Choice, by_dispatch
+from autotune.network.choice import RULE, ByTemplate, by_dispatch
 from autotune.network.implementations import offers_of
 from autotune.target import Target
 from autotune.task import create
@@ -95,7 +95,7 @@ def test_a_layer_with_all_that_follows_is_one_kernel_of_a_template(name):
     def choose(function, target):
         for offer in offers_of(function, target):
             if offer.task.name == name.split()[0] and offer.nodes == len(function.nodes):
-                return Choice("template", offer.task, offer.task.default(), offer)
+                return ByTemplate(offer, offer.task.default())
         return RULE
 
     network = compile_network(graph, EMULATED, choose=choose, jobs=2)
