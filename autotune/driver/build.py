@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 from autotune.driver.as_built import as_built
 from autotune.driver.kernel_of import kernel_of
 from autotune.errors import InstantiationError, KernelError, TargetError
 from autotune.kernel import Kernel, SourceKernel, target_violation
 from autotune.lowering import LoweredFunction
-from autotune.runtime.compile.compile_kernel import CudaCompiler, compile_kernel
+from autotune.runtime.compile.compile_kernel import compile_kernel
 from autotune.runtime.module import Module
 from autotune.target import Target
-from autotune.target.backends import of_language, of_threads, part
+from autotune.target.backends import Compiler, of_language, of_threads, part
 from autotune.te import Schedule
 from autotune.te.reads_beyond import warn_of_reads_beyond
 from autotune.utils import environment
@@ -31,7 +32,7 @@ def build(
     target_host: Target | str | None = None,
     name: str | None = None,
     *,
-    compiler: CudaCompiler = "nvcc",
+    compiler: Compiler = "nvcc",
     timeout_s: float = _TIMEOUT_S,
     postprocess: Callable[[str], object] | None = None,
 ) -> Module:
@@ -129,5 +130,5 @@ def _check(name: object, compiler: object, timeout_s: object) -> None:
     check = Check(KernelError, "build")
     if name is not None:
         check.text("name", name, "gemm")
-    check.one_of("compiler", compiler, ("nvcc", "nvrtc"))
+    check.one_of("compiler", compiler, get_args(Compiler))
     check.number("timeout_s", timeout_s, least=0.001)

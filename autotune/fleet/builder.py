@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from autotune.errors import FleetError, MeasureError
 from autotune.fleet.file_store import content_digest
@@ -24,7 +24,7 @@ from autotune.measure.process.pending import forward
 from autotune.measure.process.scratch import Scratch
 from autotune.measure.types import BuildResult, MeasureErrorNo
 from autotune.target import Target
-from autotune.target.backends import of_language
+from autotune.target.backends import Compiler, of_language
 from autotune.workload import Reference, Workload
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class FleetBuilder(LocalBuilder):
         parts: Parts,
         needs: BuildNeeds,
         timeout: float = 10,
-        compiler: Literal["nvcc", "nvrtc"] = "nvcc",
+        compiler: Compiler = "nvcc",
         cache: bool = True,
     ) -> None:
         self._parts = parts

@@ -9,7 +9,7 @@ import os
 import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from typing import Literal
+from typing import get_args
 
 from autotune.errors import MeasureError
 from autotune.measure.build.job import BuildJob
@@ -26,6 +26,7 @@ from autotune.measure.types import (
 )
 from autotune.runtime.compile.cpu_flags import cpu_flags
 from autotune.runtime.compile.toolchain import host_toolchain, nvcc_toolchain
+from autotune.target.backends import Compiler
 from autotune.utils import environment
 from autotune.utils.check import Check
 from autotune.workload import Workload
@@ -71,7 +72,7 @@ class LocalBuilder(Builder):
         build_func: str = "default",
         do_fork: bool = False,
         runtime: object = None,
-        compiler: Literal["nvcc", "nvrtc"] = "nvcc",
+        compiler: Compiler = "nvcc",
         cache: bool = True,
         tmp_dir: str | None = None,
     ) -> None:
@@ -82,7 +83,7 @@ class LocalBuilder(Builder):
         if build_func != "default":
             why = "; kernels are built as shared objects or cubins only"
             check.refuse("build_func", "'default'", build_func, why)
-        check.one_of("compiler", compiler, ("nvcc", "nvrtc"))
+        check.one_of("compiler", compiler, get_args(Compiler))
         check.kind("build_kwargs", build_kwargs or {}, Mapping, "a dict")
         check.flag("cache", cache)
         if tmp_dir is not None:

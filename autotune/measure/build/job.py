@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
 from autotune.kernel.kernel import Kernel
+from autotune.target.backends import Compiler
 from autotune.utils.plain_data import flag, mapping, real, text
 
 
@@ -20,7 +21,7 @@ class BuildJob:
     kernel: Kernel
     target: str
     timeout_s: float
-    compiler: Literal["nvcc", "nvrtc"]
+    compiler: Compiler
     out_dir: str
     use_cache: bool = True
 

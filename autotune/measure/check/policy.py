@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
@@ -13,10 +12,9 @@ from autotune.kernel.kernel import Kernel
 from autotune.measure.check.expected import Expected
 from autotune.measure.check.rounding import EPSILON
 from autotune.measure.check.tolerance import Limit, Tolerance
+from autotune.measure.run.jobs import When
 from autotune.measure.types import MeasureInput
 from autotune.utils.check import Check
-
-When = Literal["never", "best", "always"]
 
 # Part of the trials that ``verify="sample"`` checks besides the best.
 SAMPLE = 0.1

@@ -11,6 +11,9 @@ from autotune.measure.run.timing import TimingPolicy
 from autotune.target import Target
 from autotune.utils.frozen import remade
 
+# Of trials of a candidate: those that are compared with the reference.
+When = Literal["never", "best", "always"]
+
 
 @dataclass(frozen=True)
 class WorkerSetup:
@@ -78,7 +81,7 @@ class RunJob:
     timing: TimingPolicy
     inputs: tuple[str, ...]
     checks: tuple[Check, ...]
-    check: Literal["never", "best", "always"]
+    check: When
     best_s: float | None = None
     flush: bool = False
     graph: bool | None = None

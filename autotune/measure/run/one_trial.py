@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from autotune.measure.check.policy import VerifyPolicy, output_bytes
 from autotune.measure.evidence import Evidence
@@ -13,13 +12,11 @@ from autotune.measure.process.died import Died
 from autotune.measure.run.calibration import Time
 from autotune.measure.run.device_process import DeviceProcess
 from autotune.measure.run.energy import longest_s
-from autotune.measure.run.jobs import RunJob
+from autotune.measure.run.jobs import RunJob, When
 from autotune.measure.run.replies import Done, Failed, Ran, why_not
 from autotune.measure.run.timing import TimingPolicy, costs_of, evidence_of, scale_timing
 from autotune.measure.run.workload_state import WorkloadState
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
-
-Check = Literal["never", "best", "always"]
 
 _EMULATED = "; the emulator runs each thread on the CPU: take smaller shapes, or a longer timeout"
 
@@ -55,7 +52,7 @@ def job_of(
     options: RunOptions,
     inp: MeasureInput,
     built: BuildResult,
-    check: Check = "never",
+    check: When = "never",
     best_s: float | None = None,
     energy: bool = False,
 ) -> RunJob:
@@ -103,7 +100,7 @@ def run_trial(
 ) -> MeasureResult:
     """Measure one candidate on a device, in the thread of that device."""
     written = 0 if built.kernel is None else output_bytes(built.kernel)
-    check: Check = "never" if built.kernel is None else options.verify.check(inp, written)
+    check: When = "never" if built.kernel is None else options.verify.check(inp, written)
     best_s = state.best_on(process.device)
     job = job_of(state, options, inp, built, check, best_s, options.energy)
     process.start()

@@ -13,10 +13,11 @@ from autotune.runtime.arrays.array import HostArray, NDArray, array, empty
 from autotune.runtime.arrays.buffers import GUARD
 from autotune.runtime.arrays.inspector_text import compare_kernel, digest_kernel
 from autotune.runtime.arrays.memory import Block
-from autotune.runtime.compile.compile_kernel import CudaCompiler, compile_kernel
+from autotune.runtime.compile.compile_kernel import compile_kernel
 from autotune.runtime.device import Device
 from autotune.runtime.executable import Executable
 from autotune.runtime.load import load
+from autotune.target.backends import Compiler
 from autotune.utils.scratch import temporary_folder
 
 # An argument has one answer; functions take fewer.
@@ -162,5 +163,5 @@ class Inspector:
                 return self._compiled(kernel, folder, compiler)
         return self._compiled(kernel, folder, last)
 
-    def _compiled(self, kernel: Kernel, folder: str, compiler: CudaCompiler) -> str:
+    def _compiled(self, kernel: Kernel, folder: str, compiler: Compiler) -> str:
         return compile_kernel(kernel, self._target, compiler=compiler, out_dir=folder).artifact

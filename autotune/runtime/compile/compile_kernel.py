@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 from autotune.errors import (
     CompileError,
@@ -32,12 +32,11 @@ from autotune.runtime.compile.elf import code_bytes, code_hash
 from autotune.runtime.compile.resources import parse_ptxas, summary
 from autotune.runtime.compile.user_headers import anchor_paths, user_headers
 from autotune.target import Target
-from autotune.target.backends import of_language, part
+from autotune.target.backends import Compiler, of_language, part
 from autotune.utils import environment
 from autotune.utils.check import Check
 from autotune.utils.scratch import temporary_folder
 
-CudaCompiler = Literal["nvcc", "nvrtc"]
 # A header or library that is missing now may be there tomorrow: no verdict to remember.
 _NOT_FOUND = re.compile(r"No such file|(cannot|could not) open source file|cannot find -l")
 _numbers = itertools.count()
@@ -73,7 +72,7 @@ def compile_kernel(
     target: Target,
     *,
     timeout_s: float = 60.0,
-    compiler: CudaCompiler = "nvcc",
+    compiler: Compiler = "nvcc",
     out_dir: str | os.PathLike[str],
     cache: BuildCache | None = None,
     use_cache: bool = True,
@@ -164,7 +163,7 @@ def _check(
     check.kind("kernel", kernel, Kernel, "a Kernel")
     check.kind("target", target, Target, "a Target")
     check.seconds("timeout_s", timeout_s, endless=True)
-    check.one_of("compiler", compiler, get_args(CudaCompiler))
+    check.one_of("compiler", compiler, get_args(Compiler))
     check.path("out_dir", out_dir)
 
 

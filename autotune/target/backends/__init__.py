@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autotune.target.backends.backend import Backend, Facts, Language, part
+from autotune.target.backends.backend import Backend, Compiler, Facts, Language, part
 from autotune.target.backends.cuda import CUDA, EMULATED
 from autotune.target.backends.host import HOST
 
@@ -39,6 +39,7 @@ __all__ = [
     "HOST",
     "LANGUAGES",
     "Backend",
+    "Compiler",
     "Facts",
     "Language",
     "of_device",

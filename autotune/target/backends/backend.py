@@ -15,6 +15,7 @@ from autotune.target.limits import Limits
 from autotune.utils.names import load
 
 Language = Literal["cuda", "c"]
+# Of CUDA kernels; those in C have one only.
 Compiler = Literal["nvcc", "nvrtc"]
 # The kinds of devices that kernels run on; scripts may ask for others, which never exist.
 RunsOn = Literal["cuda", "cpu"]
