@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, ClassVar, TypeGuard
+from typing import TypeGuard
 
 from autotune.codegen import registered_calls
 from autotune.codegen.dialect import Dialect, ScalarType
@@ -34,7 +33,6 @@ from autotune.ir import (
     FloatImm,
     FloorDiv,
     FloorMod,
-    IfThenElse,
     IntImm,
     Load,
     Max,
@@ -43,7 +41,6 @@ from autotune.ir import (
     Not,
     Or,
     Ramp,
-    Select,
     Sub,
     TruncDiv,
     TruncMod,
@@ -52,6 +49,7 @@ from autotune.ir import (
     is_float,
 )
 from autotune.ir.address import EXTERN, Address
+from autotune.ir.dispatch import Dispatcher
 from autotune.ir.registered import REGISTERED
 from autotune.te.declared_buffer import LOAD_WORD
 from autotune.te.warp_matrix import WARP_MATRIX
@@ -116,7 +114,7 @@ def _is_positive(node: Expr) -> TypeGuard[IntImm]:
     return isinstance(node, IntImm) and node.value > 0
 
 
-class ExpressionPrinter:
+class ExpressionPrinter(Dispatcher):
     """Prints scalar expressions. Equal nodes are printed once: the text of each is kept.
 
     Args:
@@ -124,8 +122,6 @@ class ExpressionPrinter:
         names: of variables and buffers.
         needs: collects the headers and helpers that the text needs.
     """
-
-    _methods: ClassVar[dict[type[Expr], Callable[[Any, Any], Text]]] = {}
 
     def __init__(self, dialect: Dialect, names: Names, needs: set[str]) -> None:
         self.dialect = dialect
@@ -148,11 +144,13 @@ class ExpressionPrinter:
 
     def print(self, expr: Expr) -> Text:
         """Return the text of an expression and keep it."""
-        method = self._methods.get(type(expr))
-        if method is None:
-            raise LoweringError(f"no C text for {type(expr).__name__} in {expr}")
-        result = self.kept[expr] = method(self, expr)
+        result: Text = self.methods[type(expr)](self, expr)
+        self.kept[expr] = result
         return result
+
+    def generic(self, node: Expr) -> object:
+        """Refuse what lowering should have replaced."""
+        raise LoweringError(f"no C text for {type(node).__name__} in {node}")
 
     def scalar_of(self, dtype: str) -> ScalarType:
         """Return how values of ``dtype`` are written, and note what that needs."""
@@ -167,7 +165,7 @@ class ExpressionPrinter:
 
     # -- leaves ------------------------------------------------------------------------------
 
-    def var(self, node: Var) -> Text:
+    def visit_Var(self, node: Var) -> Text:
         """A variable, which a loop or a let has named, or a thread index."""
         if node in self.names:
             return self.names[node], ATOM
@@ -178,13 +176,13 @@ class ExpressionPrinter:
         self.threads.add(node.name)
         return short, ATOM
 
-    def int_imm(self, node: IntImm) -> Text:
+    def visit_IntImm(self, node: IntImm) -> Text:
         """An integer constant."""
         self.scalar_of(node.dtype)  # C has `true` and `false` in a header
         text = int_text(node.value, node.dtype)
         return text, UNARY if node.value < 0 else ATOM
 
-    def float_imm(self, node: FloatImm) -> Text:
+    def visit_FloatImm(self, node: FloatImm) -> Text:
         """A floating-point constant; infinity and NaN go by name."""
         scalar = self.scalar_of(node.dtype)
         column, value = scalar.functions, node.value
@@ -200,7 +198,7 @@ class ExpressionPrinter:
             return scalar.literal.format(text), ATOM
         return text, UNARY if text.startswith("-") else ATOM
 
-    def load(self, node: Load) -> Text:
+    def visit_Load(self, node: Load) -> Text:
         """A read of one element."""
         scalar = self.scalar_of(node.buffer.dtype)
         text = self.element(node.buffer, node.indices[0])
@@ -215,7 +213,7 @@ class ExpressionPrinter:
 
     # -- operators ---------------------------------------------------------------------------
 
-    def infix(self, node: BinaryOp) -> Text:
+    def visit_BinaryOp(self, node: BinaryOp) -> Text:
         """An operator that C writes between its operands."""
         symbol, binding, left, right = INFIX[type(node)]
         kind = type(node)
@@ -241,7 +239,7 @@ class ExpressionPrinter:
             return text, binding
         return f"({scalar.value}){text if binding >= UNARY else f'({text})'}", UNARY
 
-    def floor_division(self, node: FloorDiv | FloorMod) -> Text:
+    def visit_FloorDiv(self, node: FloorDiv | FloorMod) -> Text:
         """Division that rounds down: a shift or mask if it can be, else a helper function."""
         is_division = isinstance(node, FloorDiv)
         if _is_positive(node.b):
@@ -252,7 +250,7 @@ class ExpressionPrinter:
                     return f"{a} >> {value.bit_length() - 1}", SHIFT
                 return f"{a} & {value - 1}", BIT_AND
         if node.dtype.startswith("uint"):  # nothing is negative: C rounds down too
-            return self.infix((TruncDiv if is_division else TruncMod)(node.a, node.b))
+            return self.visit_BinaryOp((TruncDiv if is_division else TruncMod)(node.a, node.b))
         helper = ("floor_div" if is_division else "floor_mod") + (
             "_i64" if node.dtype.endswith("64") else "_i32"
         )
@@ -264,17 +262,19 @@ class ExpressionPrinter:
             else self.narrowed(self.scalar_of(node.dtype), text, ATOM)
         )
 
-    def min_max(self, node: Min | Max) -> Text:
+    visit_FloorMod = visit_FloorDiv
+
+    def visit_Extremum(self, node: Min | Max) -> Text:
         """The smaller or larger of two values, by the function table."""
         if self.dialect.second_of_nan:
-            return self.call(Call(extreme_of(node), in_order_of_nan(node)))
-        return self.call(Call("min" if isinstance(node, Min) else "max", (node.a, node.b)))
+            return self.visit_Call(Call(extreme_of(node), in_order_of_nan(node)))
+        return self.visit_Call(Call("min" if isinstance(node, Min) else "max", (node.a, node.b)))
 
-    def negation(self, node: Not) -> Text:
+    def visit_Not(self, node: Not) -> Text:
         """Logical negation."""
         return f"!{self.text(node.a, ATOM)}", UNARY
 
-    def choice(self, node: Conditional) -> Text:
+    def visit_Conditional(self, node: Conditional) -> Text:
         """A choice between two values."""
         condition = self.text(node.cond, UNARY)
         then, other = self.text(node.then, CHOICE + 1), self.text(node.other, CHOICE)
@@ -282,7 +282,7 @@ class ExpressionPrinter:
 
     # -- calls and conversions ---------------------------------------------------------------
 
-    def call(self, node: Call) -> Text:
+    def visit_Call(self, node: Call) -> Text:
         """A function of the function table or of the script, or a bitwise operator."""
         if node.name.startswith(EXTERN):
             name = node.name.removeprefix(EXTERN)
@@ -336,7 +336,7 @@ class ExpressionPrinter:
         kind = "unsigned int" if node.dtype.startswith("u") else "int"
         return f"*(const {kind}*)({self.text(node.args[0])})"
 
-    def address(self, node: Address) -> Text:
+    def visit_Address(self, node: Address) -> Text:
         """The address of an element; a fragment of a warp stands for itself."""
         fragment = self.fragments.get(node.buffer)
         if fragment is not None:
@@ -348,7 +348,7 @@ class ExpressionPrinter:
             return self.names[node.buffer], ATOM
         return f"{self.names[node.buffer]} + {self.text(node.index, SUM)}", SUM
 
-    def cast(self, node: Cast) -> Text:
+    def visit_Cast(self, node: Cast) -> Text:
         """A conversion: by the table of casts, or as C does it."""
         source, target = node.value.dtype, node.dtype
         scalar, casts = self.scalar_of(target), self.dialect.casts
@@ -360,29 +360,8 @@ class ExpressionPrinter:
             return self.print(node.value)  # a 16-bit float that is computed in float
         return f"({scalar.value}){self.text(node.value, UNARY)}", UNARY
 
-    def vector(self, node: Ramp | Broadcast) -> Text:
+    def visit_Ramp(self, node: Ramp | Broadcast) -> Text:
         """Refuse a vector: `VectorPrinter` splits vectors into lanes or wide accesses."""
         raise LoweringError(f"a vector where one value is expected: {node}")
 
-
-ExpressionPrinter._methods.update(
-    {
-        Var: ExpressionPrinter.var,
-        IntImm: ExpressionPrinter.int_imm,
-        FloatImm: ExpressionPrinter.float_imm,
-        Load: ExpressionPrinter.load,
-        **dict.fromkeys(INFIX, ExpressionPrinter.infix),
-        FloorDiv: ExpressionPrinter.floor_division,
-        FloorMod: ExpressionPrinter.floor_division,
-        Min: ExpressionPrinter.min_max,
-        Max: ExpressionPrinter.min_max,
-        Not: ExpressionPrinter.negation,
-        Select: ExpressionPrinter.choice,
-        IfThenElse: ExpressionPrinter.choice,
-        Call: ExpressionPrinter.call,
-        Address: ExpressionPrinter.address,
-        Cast: ExpressionPrinter.cast,
-        Ramp: ExpressionPrinter.vector,
-        Broadcast: ExpressionPrinter.vector,
-    }
-)
+    visit_Broadcast = visit_Ramp

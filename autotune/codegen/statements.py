@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
 from weakref import proxy
 
 from autotune.codegen.dialect import Dialect
@@ -42,6 +40,7 @@ from autotune.ir import (
     While,
     as_expr,
 )
+from autotune.ir.dispatch import Dispatcher
 from autotune.kernel.kernel import item_bytes
 from autotune.utils.math import round_up
 
@@ -61,7 +60,7 @@ _PRAGMAS = (
 )
 
 
-class StatementPrinter:
+class StatementPrinter(Dispatcher):
     """Prints the body of one function.
 
     Args:
@@ -73,8 +72,6 @@ class StatementPrinter:
         lines: the text so far.
         shared: the shared arrays met, whose declarations belong at the top of the kernel.
     """
-
-    _methods: ClassVar[dict[type[Stmt], Callable[[Any, Any], None]]] = {}
 
     def __init__(self, dialect: Dialect, names: Names, needs: set[str]) -> None:
         self.dialect = dialect
@@ -96,10 +93,11 @@ class StatementPrinter:
 
     def print(self, stmt: Stmt) -> None:
         """Write a statement."""
-        method = self._methods.get(type(stmt))
-        if method is None:
-            raise LoweringError(f"no C text for the statement {type(stmt).__name__}")
-        method(self, stmt)
+        self.methods[type(stmt)](self, stmt)
+
+    def generic(self, node: Stmt) -> None:
+        """Refuse what lowering should have replaced."""
+        raise LoweringError(f"no C text for the statement {type(node).__name__}")
 
     def body(self, stmt: Stmt) -> None:
         """Write the body of the function."""
@@ -130,12 +128,12 @@ class StatementPrinter:
 
     # -- structure ---------------------------------------------------------------------------
 
-    def seq(self, node: Seq) -> None:
+    def visit_Seq(self, node: Seq) -> None:
         """Write statements one after another."""
         for stmt in node.stmts:
             self.print(stmt)
 
-    def loop(self, node: For) -> None:
+    def visit_For(self, node: For) -> None:
         """Write a loop; its kind is a pragma in front."""
         if node.kind in (ForKind.THREAD, ForKind.VTHREAD):
             raise AssertionError(f"loop {node.var.name!r} is left of kind {node.kind.value}")
@@ -159,7 +157,7 @@ class StatementPrinter:
         self.line("}")
         self.names.leave()
 
-    def repeated(self, node: While) -> None:
+    def visit_While(self, node: While) -> None:
         """Write a loop that a condition ends."""
         self.line(f"while ({self.expressions.text(node.cond)}) {{")
         self.block(node.body)
@@ -189,7 +187,7 @@ class StatementPrinter:
         self.names.leave()
         return made is not None
 
-    def condition(self, node: If) -> None:
+    def visit_If(self, node: If) -> None:
         """Write an if; an else that is an if is written as ``else if``."""
         copy = zero_filled(node)
         if copy is not None:
@@ -209,7 +207,7 @@ class StatementPrinter:
             self.block(other)
         self.line("}")
 
-    def let(self, node: LetStmt) -> None:
+    def visit_LetStmt(self, node: LetStmt) -> None:
         """Write a named value."""
         value = self.expressions.text(node.value)
         kind = self.expressions.scalar_of(node.var.dtype).value
@@ -225,7 +223,7 @@ class StatementPrinter:
             self.expressions.kept.clear()
         return name
 
-    def allocation(self, node: Allocate) -> None:
+    def visit_Allocate(self, node: Allocate) -> None:
         """Write the declaration of a local array, then what uses it."""
         if node.buffer.scope == "shared":
             self.names.declare(node.buffer, node.buffer.name, outermost=True)
@@ -270,7 +268,7 @@ class StatementPrinter:
 
     # -- effects -----------------------------------------------------------------------------
 
-    def store(self, node: Store) -> None:
+    def visit_Store(self, node: Store) -> None:
         """Write a store; a vector is taken apart."""
         if lanes_stored(node) > 1:
             self.vectors.store(node)
@@ -296,19 +294,19 @@ class StatementPrinter:
             return None
         return f"{target} {symbol}= {self.expressions.text(value.b)};"  # type: ignore[attr-defined]
 
-    def evaluation(self, node: Evaluate) -> None:
+    def visit_Evaluate(self, node: Evaluate) -> None:
         """Write an expression for its effect; a constant has none."""
         if not isinstance(node.value, IntImm):
             self.line(f"{self.expressions.text(node.value)};")
 
-    def barrier(self, node: Barrier) -> None:
+    def visit_Barrier(self, node: Barrier) -> None:
         """Write a barrier."""
         text = self.dialect.barriers.get(node.scope)
         if text is None:
             raise LoweringError(f"no barrier of scope {node.scope!r} on this target")
         self.line(text)
 
-    def async_copy(self, node: AsyncCopy) -> None:
+    def visit_AsyncCopy(self, node: AsyncCopy) -> None:
         """Write the beginning of an asynchronous copy."""
         self.needs.add("cuda_pipeline.h")
         to, source = self._ends(node)
@@ -319,12 +317,12 @@ class StatementPrinter:
         ends = ((node.dst, node.dst_index), (node.src, node.src_index))
         return [f"{self.names[b]} + {self.expressions.text(index, SUM)}" for b, index in ends]
 
-    def async_commit(self, node: AsyncCommit) -> None:
+    def visit_AsyncCommit(self, node: AsyncCommit) -> None:
         """Write the end of a group of asynchronous copies."""
         self.needs.add("cuda_pipeline.h")
         self.line("__pipeline_commit();")
 
-    def async_wait(self, node: AsyncWait) -> None:
+    def visit_AsyncWait(self, node: AsyncWait) -> None:
         """Write the wait for groups of asynchronous copies."""
         self.needs.add("cuda_pipeline.h")
         self.line(f"__pipeline_wait_prior({node.pending});")
@@ -339,21 +337,3 @@ def elements_of(buffer: Buffer) -> int:
         return 1
     extent, stride = buffer.shape[0], buffer.strides[0]
     return extent * stride if isinstance(extent, int) and isinstance(stride, int) else 0
-
-
-StatementPrinter._methods.update(
-    {
-        Seq: StatementPrinter.seq,
-        For: StatementPrinter.loop,
-        While: StatementPrinter.repeated,
-        If: StatementPrinter.condition,
-        LetStmt: StatementPrinter.let,
-        Allocate: StatementPrinter.allocation,
-        Store: StatementPrinter.store,
-        Evaluate: StatementPrinter.evaluation,
-        Barrier: StatementPrinter.barrier,
-        AsyncCopy: StatementPrinter.async_copy,
-        AsyncCommit: StatementPrinter.async_commit,
-        AsyncWait: StatementPrinter.async_wait,
-    }
-)

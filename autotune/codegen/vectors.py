@@ -27,6 +27,7 @@ from autotune.ir import (
     Mul,
     Not,
     Ramp,
+    Stmt,
     Store,
     Sub,
     TruncDiv,
@@ -153,8 +154,8 @@ class Writer(Protocol):
     def close(self) -> None:
         """End a scope."""
 
-    def store(self, node: Store) -> None:
-        """Write a store of one lane."""
+    def print(self, stmt: Stmt) -> None:
+        """Write a statement, such as the store of one lane."""
 
 
 class VectorPrinter:
@@ -234,7 +235,7 @@ class VectorPrinter:
     def _lanes(self, node: Store, lanes: int, temporaries: dict[Expr, list[Var]]) -> None:
         for lane in range(lanes):
             index = at_lane(node.indices[0], lane, {})
-            self.writer.store(Store(node.buffer, (index,), at_lane(node.value, lane, temporaries)))
+            self.writer.print(Store(node.buffer, (index,), at_lane(node.value, lane, temporaries)))
 
     def _store_lanes(self, node: Store, lanes: int, temporaries: dict[Expr, list[Var]]) -> None:
         """Compute each lane, then write all at once."""

@@ -12,12 +12,13 @@ Different variables or buffers of one name within one text are told apart by a n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from autotune.ir import base, stmt
 from autotune.ir.address import Address
 from autotune.ir.base import BinaryOp, Call, Cast, Expr, FloatImm, IntImm, Not, Var
+from autotune.ir.dispatch import Dispatcher
 from autotune.ir.expr import (
     Add,
     And,
@@ -86,7 +87,7 @@ class Named(Protocol):
         """The name that it is printed by, where no other has it."""
 
 
-class Printer:
+class Printer(Dispatcher):
     """Prints nodes; one printer gives one name to one variable or buffer.
 
     ``tensors`` names tensors that should not go by their own name.
@@ -118,55 +119,69 @@ class Printer:
             symbol = NAMES.get(type(node), node.symbol)
             text = f"{left} {symbol} {self.expr(node.b, level + 1)}"
             return f"({text})" if level < within else text
-        for kind, method in self._METHODS:
-            if isinstance(node, kind):
-                return method(self, node)
+        whole: str = self.methods[type(node)](self, node)
+        return whole
+
+    def generic(self, node: object) -> str:
+        """Return the text of what is no node, such as a number."""
         return str(node)
 
     def _all(self, nodes: tuple[object, ...]) -> str:
         return ", ".join(self.expr(node) for node in nodes)
 
-    def _var(self, node: Var) -> str:
+    def visit_Var(self, node: Var) -> str:
+        """Return the name."""
         return self.name_of(node)
 
-    def _int(self, node: IntImm) -> str:
+    def visit_IntImm(self, node: IntImm) -> str:
+        """Return the number, with its dtype where that is not the usual one."""
         if node.dtype == "int32":
             return str(node.value)
         if node.dtype == "bool":
             return "true" if node.value else "false"
         return f"{node.dtype}({node.value})"
 
-    def _float(self, node: FloatImm) -> str:
+    def visit_FloatImm(self, node: FloatImm) -> str:
+        """Return the number, with a suffix for its dtype."""
         return f"{node.value!r}{FLOAT_SUFFIX[node.dtype]}"
 
-    def _cast(self, node: Cast) -> str:
+    def visit_Cast(self, node: Cast) -> str:
+        """Return the dtype like a function."""
         return f"{node.dtype}({self.expr(node.value)})"
 
-    def _call(self, node: Call) -> str:
+    def visit_Call(self, node: Call) -> str:
+        """Return the call."""
         return f"{node.name}({self._all(node.args)})"
 
-    def _called(self, node: BinaryOp) -> str:
+    def visit_BinaryOp(self, node: BinaryOp) -> str:
+        """Return an operator that is written like a function."""
         name = NAMES.get(type(node), node.symbol)
         return f"{name}({self.expr(node.a)}, {self.expr(node.b)})"
 
-    def _not(self, node: Not) -> str:
+    def visit_Not(self, node: Not) -> str:
+        """Return the negation."""
         return f"!({self.expr(node.a)})"
 
-    def _conditional(self, node: Conditional) -> str:
+    def visit_Conditional(self, node: Conditional) -> str:
+        """Return the choice like a function."""
         name = "select" if isinstance(node, Select) else "if_then_else"
         return f"{name}({self._all((node.cond, node.then, node.other))})"
 
-    def _load(self, node: Load) -> str:
+    def visit_Load(self, node: Load) -> str:
+        """Return the element."""
         return f"{self.name_of(node.buffer)}[{self._all(node.indices)}]"
 
-    def _address(self, node: Address) -> str:
+    def visit_Address(self, node: Address) -> str:
+        """Return the address of the element."""
         return f"&{self.name_of(node.buffer)}[{self.expr(node.index)}]"
 
-    def _producer_load(self, node: ProducerLoad) -> str:
+    def visit_ProducerLoad(self, node: ProducerLoad) -> str:
+        """Return the element of the tensor."""
         name = self._tensors.get(node.tensor, node.tensor.name)
         return f"{name}[{self._all(node.indices)}]"
 
-    def _reduce(self, node: Reduce) -> str:
+    def visit_Reduce(self, node: Reduce) -> str:
+        """Return the reduction with its axes."""
         axes = ", ".join(self.expr(axis.var) for axis in node.axes)
         text = f"{node.combiner.name}({self._all(node.sources)}, axis=[{axes}]"
         if not (isinstance(node.condition, IntImm) and node.condition.value):
@@ -177,28 +192,13 @@ class Printer:
             return f"{text})[{node.value_index}]"
         return f"{text})"
 
-    def _ramp(self, node: Ramp) -> str:
+    def visit_Ramp(self, node: Ramp) -> str:
+        """Return the indices like a function."""
         return f"ramp({self.expr(node.base)}, {node.stride}, {node.lanes})"
 
-    def _broadcast(self, node: Broadcast) -> str:
+    def visit_Broadcast(self, node: Broadcast) -> str:
+        """Return the lanes like a function."""
         return f"broadcast({self.expr(node.value)}, {node.lanes})"
-
-    _METHODS: tuple[tuple[type | tuple[type, ...], Callable[[Printer, Any], str]], ...] = (
-        (Var, _var),
-        (IntImm, _int),
-        (Load, _load),
-        (Address, _address),
-        (ProducerLoad, _producer_load),
-        (FloatImm, _float),
-        (Cast, _cast),
-        (Call, _call),
-        (CALLED, _called),
-        (Not, _not),
-        (Conditional, _conditional),
-        (Reduce, _reduce),
-        (Ramp, _ramp),
-        (Broadcast, _broadcast),
-    )
 
     def stmt(self, node: Stmt, indent: str = "") -> list[str]:
         """Return the lines of a statement."""

@@ -7,28 +7,21 @@ expression object, which lets a printer remember text by identity.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import ClassVar
+from collections.abc import Hashable, Mapping
 
 from autotune.ir.address import Address
 from autotune.ir.affine_builder import AffineBuilder
 from autotune.ir.analysis_affine import Affine, Atom, AtomKind, constant, scale_affine
+from autotune.ir.dispatch import Dispatcher
 from autotune.ir.dtype import INDEX_DTYPE, int_range, is_int
 from autotune.ir.expr import (
-    EQ,
-    GE,
-    GT,
-    LE,
-    LT,
-    NE,
     Add,
-    And,
     BinaryOp,
     Broadcast,
     Call,
     Cast,
     CompareOp,
-    Div,
+    Conditional,
     Expr,
     FloatImm,
     FloorDiv,
@@ -36,25 +29,23 @@ from autotune.ir.expr import (
     IfThenElse,
     IntImm,
     Load,
+    LogicalOp,
     Max,
     Min,
     Mul,
     Not,
-    Or,
     Ramp,
     Select,
     Sub,
-    TruncDiv,
-    TruncMod,
     Var,
 )
 from autotune.ir.interval import EVERYTHING, Interval, intersect, union
+from autotune.ir.operators import Extremum, IntDivision
 from autotune.ir.structure import structural_key, variables
 
 # What evaluating gives: a form for integer arithmetic on variables, else a rebuilt expression.
 Value = Affine | Expr
 Environment = Mapping[Var, Affine]
-Handler = Callable[..., Value]
 
 
 def simplify(expr: Expr, ranges: Mapping[Var, tuple[int, int]] | None = None) -> Expr:
@@ -62,13 +53,8 @@ def simplify(expr: Expr, ranges: Mapping[Var, tuple[int, int]] | None = None) ->
     return Simplifier(ranges).simplify(expr)
 
 
-class Simplifier(AffineBuilder):
-    """Rewrites expressions over variables of known ranges.
-
-    ``handlers`` says what evaluates each class of expressions; a subclass may have more.
-    """
-
-    handlers: ClassVar[Mapping[type[Expr], Handler]] = {}
+class Simplifier(AffineBuilder, Dispatcher):
+    """Rewrites expressions over variables of known ranges, by a method for each class of them."""
 
     def __init__(self, ranges: Mapping[Var, tuple[int, int]] | None = None) -> None:
         super().__init__(ranges)
@@ -108,7 +94,8 @@ class Simplifier(AffineBuilder):
         form = self._form.get(expr)
         if form is not None:
             return self.substitute(form, self._env) if self._env else form
-        return self.handlers[type(expr)](self, expr)
+        value: Value = self.methods[type(expr)](self, expr)
+        return value
 
     def _as_form(self, value: Value) -> Affine:
         if isinstance(value, Affine):
@@ -128,7 +115,7 @@ class Simplifier(AffineBuilder):
             # What was built of this atom alone has the atom as its form: that is not asked again.
             outer, self._env = self._env, values
             try:
-                return self._as_form(self.handlers[type(atom.expr)](self, atom.expr))
+                return self._as_form(self.methods[type(atom.expr)](self, atom.expr))
             finally:
                 self._env = outer
         return super()._substitute_atom(atom, values)
@@ -155,32 +142,45 @@ class Simplifier(AffineBuilder):
             case _:
                 return whole
 
-    def _eval_var(self, var: Var) -> Value:
+    def visit_Var(self, var: Var) -> Value:
+        """Return what replaces a variable, else its form."""
         form = self._env.get(var)
         if form is not None:
             return form
         return self.var(var) if var.dtype == INDEX_DTYPE else var
 
-    def _eval_int(self, imm: IntImm) -> Value:
+    def visit_IntImm(self, imm: IntImm) -> Value:
+        """Return the form of an index."""
         return constant(imm.value) if imm.dtype == INDEX_DTYPE else imm
+
+    def visit_FloatImm(self, imm: FloatImm) -> Value:
+        """Keep a constant."""
+        return imm
+
+    def generic(self, node: Expr) -> object:
+        """Refuse what only some subclasses know, such as reads of tensors."""
+        raise NotImplementedError(f"{type(self).__name__}: no rule for {node}")
 
     def _rebuilt(self, expr: BinaryOp, a: Value, b: Value) -> Expr:
         left, right = self.expr(a), self.expr(b)
         return expr if left is expr.a and right is expr.b else type(expr).fold(left, right)
 
-    def _eval_add(self, expr: Add) -> Value:
+    def visit_Add(self, expr: Add) -> Value:
+        """Add forms."""
         a, b = self._eval(expr.a), self._eval(expr.b)
         if isinstance(a, Affine) and isinstance(b, Affine):
             return self.add(a, b)
         return self._rebuilt(expr, a, b)
 
-    def _eval_sub(self, expr: Sub) -> Value:
+    def visit_Sub(self, expr: Sub) -> Value:
+        """Subtract forms."""
         a, b = self._eval(expr.a), self._eval(expr.b)
         if isinstance(a, Affine) and isinstance(b, Affine):
             return self.sub(a, b)
         return self._rebuilt(expr, a, b)
 
-    def _eval_mul(self, expr: Mul) -> Value:
+    def visit_Mul(self, expr: Mul) -> Value:
+        """Multiply a form by a constant."""
         a, b = self._eval(expr.a), self._eval(expr.b)
         if isinstance(a, Affine) and isinstance(b, Affine):
             if not b.terms:
@@ -189,17 +189,16 @@ class Simplifier(AffineBuilder):
                 return scale_affine(b, a.const)
         return self._rebuilt(expr, a, b)
 
-    def _eval_div(self, expr: BinaryOp) -> Value:
+    def visit_IntDivision(self, expr: IntDivision) -> Value:
+        """Divide a form by a positive constant, where that rounds down."""
         a, b = self._eval(expr.a), self._eval(expr.b)
         down = _division_down(expr, a, b)
-        return self._rebuilt(expr, a, b) if down is None else self.floordiv(*down)
+        if down is None:
+            return self._rebuilt(expr, a, b)
+        return self.floormod(*down) if expr.is_remainder else self.floordiv(*down)
 
-    def _eval_mod(self, expr: BinaryOp) -> Value:
-        a, b = self._eval(expr.a), self._eval(expr.b)
-        down = _division_down(expr, a, b)
-        return self._rebuilt(expr, a, b) if down is None else self.floormod(*down)
-
-    def _eval_extremum(self, expr: BinaryOp) -> Value:
+    def visit_Extremum(self, expr: Extremum) -> Value:
+        """Choose where the ranges of both sides decide."""
         a, b = self._eval(expr.a), self._eval(expr.b)
         if isinstance(a, Affine) and isinstance(b, Affine):
             low, high = self.sub(a, b).bounds
@@ -209,24 +208,29 @@ class Simplifier(AffineBuilder):
                 return b if isinstance(expr, Min) else a
         return self._rebuilt(expr, a, b)
 
-    def _eval_comparison(self, expr: CompareOp) -> Value:
+    def visit_CompareOp(self, expr: CompareOp) -> Value:
+        """Decide a comparison, or bring it to one form."""
         a, b = self._eval(expr.a), self._eval(expr.b)
         if isinstance(a, Affine) and isinstance(b, Affine):
             return self.compare(expr.symbol, a, b)  # type: ignore[arg-type]
         return self._rebuilt(expr, a, b)
 
-    def _eval_pair(self, expr: BinaryOp) -> Value:
+    def visit_BinaryOp(self, expr: BinaryOp) -> Value:
+        """Evaluate both operands."""
         return self._rebuilt(expr, self._eval(expr.a), self._eval(expr.b))
 
-    def _eval_logical(self, expr: BinaryOp) -> Value:
+    def visit_LogicalOp(self, expr: LogicalOp) -> Value:
+        """Evaluate both sides, of which one is enough where they are the same."""
         a, b = self._eval(expr.a), self._eval(expr.b)
         return self.expr(a) if a is b else self._rebuilt(expr, a, b)
 
-    def _eval_not(self, expr: Not) -> Value:
+    def visit_Not(self, expr: Not) -> Value:
+        """Evaluate the operand."""
         a = self.expr(self._eval(expr.a))
         return expr if a is expr.a else Not.fold(a)
 
-    def _eval_choice(self, expr: Select | IfThenElse) -> Value:
+    def visit_Conditional(self, expr: Conditional) -> Value:
+        """Choose where the condition is known, or both values are the same."""
         cond = self.expr(self._eval(expr.cond))
         if isinstance(cond, IntImm):
             return self._eval(expr.then if cond.value else expr.other)
@@ -235,62 +239,39 @@ class Simplifier(AffineBuilder):
             return expr
         return then if then is other else type(expr)(cond, then, other)
 
-    def _eval_cast(self, expr: Cast) -> Value:
+    def visit_Cast(self, expr: Cast) -> Value:
+        """Evaluate the value."""
         value = self.expr(self._eval(expr.value))
         return expr if value is expr.value else value.astype(expr.dtype)
 
-    def _eval_call(self, expr: Call) -> Value:
+    def visit_Call(self, expr: Call) -> Value:
+        """Evaluate the arguments."""
         args = tuple([self.expr(self._eval(a)) for a in expr.args])
         same = all(new is old for new, old in zip(args, expr.args, strict=True))
         return expr if same else Call(expr.name, args, expr.dtype)
 
-    def _eval_load(self, expr: Load) -> Value:
+    def visit_Load(self, expr: Load) -> Value:
+        """Evaluate the indices."""
         indices = tuple([self.expr(self._eval(i)) for i in expr.indices])
         same = all(new is old for new, old in zip(indices, expr.indices, strict=True))
         return expr if same else Load(expr.buffer, indices)
 
-    def _eval_address(self, expr: Address) -> Value:
+    def visit_Address(self, expr: Address) -> Value:
+        """Evaluate the index."""
         return expr.at(expr.buffer, self.expr(self._eval(expr.index)))
 
-    def _eval_ramp(self, expr: Ramp) -> Value:
+    def visit_Ramp(self, expr: Ramp) -> Value:
+        """Evaluate the first index."""
         base = self.expr(self._eval(expr.base))
         return expr if base is expr.base else Ramp(base, expr.stride, expr.lanes)
 
-    def _eval_broadcast(self, expr: Broadcast) -> Value:
+    def visit_Broadcast(self, expr: Broadcast) -> Value:
+        """Evaluate the value."""
         value = self.expr(self._eval(expr.value))
         return expr if value is expr.value else Broadcast(value, expr.lanes)
 
 
-Simplifier.handlers = {
-    Var: Simplifier._eval_var,
-    IntImm: Simplifier._eval_int,
-    FloatImm: lambda _, imm: imm,
-    Add: Simplifier._eval_add,
-    Sub: Simplifier._eval_sub,
-    Mul: Simplifier._eval_mul,
-    FloorDiv: Simplifier._eval_div,
-    FloorMod: Simplifier._eval_mod,
-    TruncDiv: Simplifier._eval_div,
-    TruncMod: Simplifier._eval_mod,
-    Min: Simplifier._eval_extremum,
-    Max: Simplifier._eval_extremum,
-    Div: Simplifier._eval_pair,
-    And: Simplifier._eval_logical,
-    Or: Simplifier._eval_logical,
-    Not: Simplifier._eval_not,
-    Select: Simplifier._eval_choice,
-    IfThenElse: Simplifier._eval_choice,
-    Cast: Simplifier._eval_cast,
-    Call: Simplifier._eval_call,
-    Load: Simplifier._eval_load,
-    Address: Simplifier._eval_address,
-    Ramp: Simplifier._eval_ramp,
-    Broadcast: Simplifier._eval_broadcast,
-    **dict.fromkeys((EQ, NE, LT, LE, GT, GE), Simplifier._eval_comparison),
-}
-
-
-def _division_down(expr: BinaryOp, a: Value, b: Value) -> tuple[Affine, int] | None:
+def _division_down(expr: IntDivision, a: Value, b: Value) -> tuple[Affine, int] | None:
     """Return a form and the positive constant by which it is divided, if that rounds down."""
     if not isinstance(a, Affine) or not isinstance(b, Affine) or b.terms or b.const <= 0:
         return None

@@ -1,17 +1,15 @@
-"""Walking and rewriting trees: one method per node class, found by one dictionary look-up.
+"""Walking and rewriting trees: a method for each class of nodes that matters.
 
-A subclass defines ``visit_<Class>`` for the classes it cares about, a base class such as
-``visit_BinaryOp`` or ``visit_Conditional`` included; the nearest base wins. All else goes to
-``generic``, which visits what is below the node.
+All other nodes go to ``generic``, which visits what is below the node; see `autotune.ir.dispatch`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from operator import is_
-from typing import Any, ClassVar, TypeVar
+from typing import TypeVar
 
 from autotune.ir.base import BinaryOp, Imm, Not, Var
+from autotune.ir.dispatch import Dispatcher
 from autotune.ir.expr import Call, Cast, Conditional, Expr, IntImm, Load, ProducerLoad
 from autotune.ir.node import Node, fields_of
 from autotune.ir.stmt import (
@@ -29,41 +27,13 @@ from autotune.ir.stmt import (
 )
 from autotune.ir.structure import walk
 
-Method = Callable[..., Any]
-
-
-class Dispatcher:
-    """The base of visitors and rewriters: the table from node class to method."""
-
-    _table: ClassVar[dict[type[Node], Method]] = {}
-
-    def __init_subclass__(cls) -> None:
-        cls._table = {}
-
-    @classmethod
-    def method_of(cls, kind: type[Node]) -> Method:
-        """Return the method for a node class, entering it in the table."""
-        names = (f"visit_{base.__name__}" for base in kind.__mro__)
-        method = next((getattr(cls, name) for name in names if hasattr(cls, name)), None)
-        found: Method = method or cls.generic
-        cls._table[kind] = found
-        return found
-
-    def generic(self, node: Node) -> object:
-        """Handle a node that no method handles; the two subclasses define it."""
-        raise NotImplementedError
-
 
 class Visitor(Dispatcher):
     """Visits every node of a tree for what it finds there; call `visit`."""
 
     def visit(self, node: Node) -> None:
         """Visit ``node`` by the method of its class."""
-        kind = type(node)
-        method = self._table.get(kind)
-        if method is None:
-            method = self.method_of(kind)
-        method(self, node)
+        self.methods[type(node)](self, node)
 
     def generic(self, node: Node) -> None:
         """Visit all nodes directly below ``node``, from left to right."""
@@ -116,11 +86,7 @@ class Rewriter(Dispatcher):
 
     def rewrite(self, node: AnyNode) -> AnyNode:
         """Return the node that replaces ``node``, by the method of its class."""
-        kind = type(node)
-        method = self._table.get(kind)
-        if method is None:
-            method = self.method_of(kind)
-        found: AnyNode = method(self, node)
+        found: AnyNode = self.methods[type(node)](self, node)
         return found
 
     def rewrite_all(self, nodes: tuple[AnyNode, ...]) -> tuple[AnyNode, ...]:

@@ -43,7 +43,8 @@ class BodySimplifier(Simplifier):
         self._inlining: list[Stage] = []
         self._safe: dict[Expr, Expr] = {}
 
-    def _eval_read(self, load: ProducerLoad) -> Value:
+    def visit_ProducerLoad(self, load: ProducerLoad) -> Value:
+        """Return the value of what is computed inline, else the read."""
         tensor = load.tensor
         indices = [self._as_form(self._eval(index)) for index in load.indices]
         stage = self.stage_of[tensor.op]
@@ -112,9 +113,6 @@ class BodySimplifier(Simplifier):
             safe = without_overflow(value, (*op.axis, *op.reduce_axis))
             self._safe[value] = safe
         return safe
-
-
-BodySimplifier.handlers = {**Simplifier.handlers, ProducerLoad: BodySimplifier._eval_read}
 
 
 def reads_of(body: Body) -> list[ProducerLoad]:

@@ -52,12 +52,10 @@ class _Mismatch(Exception):
 class _Plain(Simplifier):
     """Simplifies bodies of intrinsics, whose reads stay reads."""
 
-    def _eval_read(self, load: ProducerLoad) -> Value:
+    def visit_ProducerLoad(self, load: ProducerLoad) -> Value:
+        """Evaluate the indices."""
         indices = tuple([self.expr(self._eval(index)) for index in load.indices])
         return ProducerLoad(load.tensor, indices)
-
-
-_Plain.handlers = {**Simplifier.handlers, ProducerLoad: _Plain._eval_read}
 
 
 def match(plan: StagePlan, simplifier: BodySimplifier, at: int, intrin: TensorIntrin) -> Matched:
