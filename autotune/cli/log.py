@@ -208,11 +208,8 @@ def best(
     if form:
         rows = [{**one.row, **({"source": _source(one)[0]} if source else {})} for one in found]
         print_rows(rows, form)
-    for one in () if form else found:
-        say(_described(one))
-        if source:
-            text, why = _source(one)
-            say(f"\n{text.rstrip()}\n" if text else f"  source   not shown: {why}")
+    else:
+        _say_best(found, source)
     _say_problems(logs)
     if logs.is_outdated:
         raise click.ClickException(
@@ -221,6 +218,14 @@ def best(
     if not (form or found or logs.problems):
         lacking = "" if objective == TIME.name else ", with its energy measured"
         say(f"no trial of {task or 'any task'} succeeded{lacking}")
+
+
+def _say_best(entries: Sequence[LogEntry], source: bool) -> None:
+    for one in entries:
+        say(_described(one))
+        if source:
+            text, why = _source(one)
+            say(f"\n{text.rstrip()}\n" if text else f"  source   not shown: {why}")
 
 
 def _described(entry: LogEntry) -> str:

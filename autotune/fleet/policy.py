@@ -99,10 +99,11 @@ class Policy(Generic[Entry]):
 
     def next(self, now: float) -> tuple[int, Entry] | None:
         """Return a place and its next work; None where nothing can be started."""
-        if not any(self._lines.values()):
+        waiting = [(needs, line) for needs, line in self._lines.items() if line]
+        if not waiting:
             return None
-        for needs, line in self._lines.items():
-            for state in self.roster.with_room(needs) if line else ():
+        for needs, line in waiting:
+            for state in self.roster.with_room(needs):
                 if (fitting := self._fitting(state, line, now)) is not None:
                     self._give(state, fitting)
                     return state.place.number, fitting
