@@ -15,10 +15,9 @@ from click.testing import CliRunner
 
 from autotune.cli.main import main
 from autotune.cli.tables import as_csv
-from autotune.errors import RecordError
 from autotune.measure import MeasureResult
 from autotune.measure.run.timing import costs_of, evidence_of
-from autotune.record import encode, load_from_file, to_dataframe
+from autotune.record import encode, load_from_file
 from autotune.runtime import summarize
 from tests.cli.log_commands import CONV, GEMM, pair, rows, run
 from tests.record.records import TVM_ROW, failed, good
@@ -302,36 +301,6 @@ def test_a_task_that_no_trial_is_of_is_named_beside_those_that_are(logs, command
     said = run(command, "--task", "gem", logs[0]).output
     assert "no trial is of task 'gem'; did you mean 'gemm'?" in said
     assert "there are trials of conv, gemm" in said
-
-
-# ---- pandas
-
-
-def test_a_dataframe_has_a_row_a_trial_and_a_column_a_knob(logs):
-    pytest.importorskip("pandas")
-    frame = to_dataframe(*logs)
-    assert len(frame) == 8
-    assert list(frame["log"].unique()) == [str(logs[0]), str(logs[1])]
-    gemm = frame[frame["task"] == "gemm"]
-    assert gemm["seconds"].min() == pytest.approx(0.6e-6)
-    assert gemm["seconds"].isna().sum() == 1
-    fastest = gemm.groupby("config.t")["seconds"].min()
-    assert fastest[(-1, 4)] == pytest.approx(0.6e-6)
-
-
-def test_a_dataframe_is_made_of_pairs_too():
-    pytest.importorskip("pandas")
-    frame = to_dataframe(
-        [pair(GEMM, 0, good(2e-6), k=1), pair(GEMM, 1, failed(4, "it hung"), k=2)]
-    )
-    assert list(frame["error"]) == ["", "RUNTIME_DEVICE"]
-    assert "log" not in frame
-
-
-def test_without_pandas_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
-    with pytest.raises(RecordError, match=r"pip install 'autotune\[pandas\]'"):
-        to_dataframe([])
 
 
 @pytest.mark.parametrize("samples", [[1e-6], [1e-6, 2e-6], [1e-6, 2e-6, 3e-6]])
