@@ -8,8 +8,7 @@ from autotune.errors import LoweringError
 from autotune.ir.address import Address
 from autotune.ir.expr import Expr, Load, Node, Var
 from autotune.ir.stmt import Allocate, AsyncCopy, Buffer, For, LetStmt, Stmt, Store
-from autotune.ir.structure import walk_once
-from autotune.ir.visitor import StmtVisitor
+from autotune.ir.structure import walk_once, walk_statements
 from autotune.lowering.function import LoweredKernel
 from autotune.lowering.passes.draft import Draft
 from autotune.lowering.passes.grid import grid_of
@@ -61,23 +60,9 @@ def _check_closed(
             )
 
 
-class _Allocated(StmtVisitor):
-    """Collects allocations, outermost first."""
-
-    def __init__(self) -> None:
-        self.buffers: list[Buffer] = []
-
-    def visit_Allocate(self, node: Allocate) -> None:
-        """Note a buffer."""
-        self.buffers.append(node.buffer)
-        self.visit(node.body)
-
-
 def allocated_buffers(stmt: Stmt) -> list[Buffer]:
     """Returns the buffers that a statement allocates, outermost first."""
-    found = _Allocated()
-    found.visit(stmt)
-    return found.buffers
+    return [each.buffer for each in walk_statements(stmt) if isinstance(each, Allocate)]
 
 
 class _Used:

@@ -27,8 +27,8 @@ from autotune.ir.expr import (
 )
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Allocate, For, ForKind, If, Seq, Stmt, Store, seq
-from autotune.ir.structure import same
-from autotune.ir.visitor import StmtRewriter, StmtVisitor, Visitor
+from autotune.ir.structure import same, walk_statements
+from autotune.ir.visitor import StmtRewriter, Visitor
 from autotune.lowering.extents import constant_iterations
 from autotune.lowering.pass_context import PassContext
 from autotune.lowering.passes.buffer_accesses import read_buffers
@@ -44,29 +44,14 @@ MOST_COPIES = 16
 
 def vectorize_loops(stmt: Stmt, draft: Draft) -> Stmt:
     """Carries out vector loops: by wide loads and stores on a GPU, as marked loops on a CPU."""
-    find = _Find()
-    find.visit(stmt)
-    if not find.found and not draft.gpu:
+    if not draft.gpu and not _holds_vector_loop(stmt):
         return stmt
     return _Vectorizer(draft.simplifier, draft.gpu).rewrite(stmt)
 
 
-class _Find(StmtVisitor):
-    """Looks for vector loops, and for allocations."""
-
-    def __init__(self) -> None:
-        self.found = False
-        self.allocates = False
-
-    def visit_For(self, node: For) -> None:
-        """Note a vector loop."""
-        self.found = self.found or node.kind is ForKind.VECTORIZED
-        self.visit(node.body)
-
-    def visit_Allocate(self, node: Allocate) -> None:
-        """Note an allocation."""
-        self.allocates = True
-        self.visit(node.body)
+def _holds_vector_loop(stmt: Stmt) -> bool:
+    loops = (each for each in walk_statements(stmt) if isinstance(each, For))
+    return any(loop.kind is ForKind.VECTORIZED for loop in loops)
 
 
 class _Vectorizer(StmtRewriter):
@@ -83,9 +68,8 @@ class _Vectorizer(StmtRewriter):
         if node.kind is not ForKind.VECTORIZED:
             return self._written(super().visit_For(node))
         body = self.rewrite(node.body)
-        find = _Find()
-        find.visit(body)
-        if find.allocates or not PassContext.current().vectorizes:
+        allocates = any(isinstance(each, Allocate) for each in walk_statements(body))
+        if allocates or not PassContext.current().vectorizes:
             # Each lane needs a buffer of its own, which only a plain loop gives it.
             return For(node.var, node.extent, ForKind.SERIAL, body)
         return _Pushed(self, node.var, constant_iterations(node, "vectorize")).rewrite(body)
