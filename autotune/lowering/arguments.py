@@ -161,17 +161,18 @@ class FunctionArguments:
 
     def roles(self) -> list[str]:
         """Return the role of each argument: in, out, or inout for what is written in part."""
+        places = zip(self.tensors, self.places, strict=True)
         computed = {
             tensor
-            for tensor, place in zip(self.tensors, self.places, strict=True)
+            for tensor, place in places
             if place is not None and not isinstance(place[0].op, PlaceholderOp)
         }
-        return [
-            ("out" if written_shape(each.op) is None else "inout")
-            if isinstance(each, Tensor) and each in computed
-            else "in"
-            for each in self.given
-        ]
+        return [self._role_of_result(each) if each in computed else "in" for each in self.given]
+
+    @staticmethod
+    def _role_of_result(argument: Tensor | Var) -> str:
+        partly = isinstance(argument, Tensor) and written_shape(argument.op) is not None
+        return "inout" if partly else "out"
 
 
 def sizes_of(args: Sequence[Tensor | Var], name: str) -> tuple[Var, ...]:
