@@ -17,7 +17,7 @@ def asked(end, *before, gpu=True):
     x = Buffer("x", (4,), "float32", "local")
     value = Select(part * 4 + i < end, Load(x, (i,)), FloatImm(0.0, "float32"))
     rows = For(i, IntImm(4), ForKind.SERIAL, seq(*before, Store(x, (i,), value)))
-    loop = For(part, IntImm(8), ForKind.SERIAL, rows).noted(JOINS_PARTS)
+    loop = For(part, IntImm(8), ForKind.SERIAL, rows).with_annotation(JOINS_PARTS)
     draft = Draft("C", "C", Simplifier({part: (0, 7), i: (0, 3)}), gpu=gpu)
     found = [node for node in walk(ask_once(loop, draft)) if isinstance(node, If)]
     return [str(node.cond) for node in found]
