@@ -100,17 +100,13 @@ class _Matcher:
         mine = self.simplifier.body(self.op, env)
         if mine.condition is not None or mine.needed is not None or mine.init:
             raise self._refusal("its reduction has a condition or a first value of its own")
-        self._compare(mine.values, mine.reduction, theirs, env)
+        self._compare(mine.values, mine.reduction, theirs)
         for each, tensor in zip(own.outputs, self.op.outputs, strict=True):
             self.found[each] = tensor, tuple(data[axis].low for axis in self.op.axis)
         return Matched(self.found)
 
     def _compare(
-        self,
-        mine: Sequence[Expr],
-        reduction: Reduce | None,
-        theirs: Mapping[Var, Var],
-        env: Mapping[Var, Affine],
+        self, mine: Sequence[Expr], reduction: Reduce | None, theirs: Mapping[Var, Var]
     ) -> None:
         first = self.intrin.op.body[0]
         plain = _Plain()

@@ -106,9 +106,11 @@ def make_cache_read(
 
 
 def make_cache_write(
-    schedule: ScheduleOwner, stage: StageState, scope: str, parts: tuple[int, int] | None = None,
+    stage: StageState,
+    scope: str,
+    parts: tuple[int, int] | None = None,
     primitive: str = "cache_write",
-) -> tuple[ComputeOp, ComputeOp]:  # fmt: skip
+) -> tuple[ComputeOp, ComputeOp]:
     """Return the operation that computes in the cache, and the one that copies from it.
 
     The copy keeps the data axes; the cache gets new ones, called ``i.c``, and the reduction axes.

@@ -191,7 +191,7 @@ class Schedule:
                 f"cache_write({stage.name}): expected a list of all {stage.op.num_outputs} "
                 "outputs of one operation"
             )
-        cache_op, copy_op = make_cache_write(self, stage, scope, parts)
+        cache_op, copy_op = make_cache_write(stage, scope, parts)
         if parts is None:
             self.record(CacheWrite(stage.key, scope))
         else:
@@ -228,7 +228,7 @@ class Schedule:
         """
         stage = self[tensor]
         _check_scope("widen", stage.name, scope)
-        wide, copy = make_wide(self, stage, scope)
+        wide, copy = make_wide(stage, scope)
         self.record(CacheWriteWide(stage.key, scope))
         return self._compute_in_cache(stage, wide, copy, scope)[0]
 

@@ -10,7 +10,7 @@ from autotune.errors import ScheduleError
 from autotune.ir import Expr, IntImm, Mul, ProducerLoad, Reduce, cast
 from autotune.te.reduction import sum as sum_of
 from autotune.te.rewrite import make_cache_write
-from autotune.te.stage_state import ScheduleOwner, StageState
+from autotune.te.stage_state import StageState
 from autotune.te.tensor import ComputeOp
 
 NARROW, WIDE = ("float16", "bfloat16"), "float32"
@@ -27,11 +27,9 @@ def narrow_factors(op: object) -> tuple[Expr, Expr] | None:
             return None
 
 
-def make_wide(
-    schedule: ScheduleOwner, stage: StageState, scope: str
-) -> tuple[ComputeOp, ComputeOp]:
+def make_wide(stage: StageState, scope: str) -> tuple[ComputeOp, ComputeOp]:
     """Return the operation that sums in float32 in a cache, and the one that rounds its values."""
-    cache, copy = make_cache_write(schedule, stage, scope, primitive="widen")
+    cache, copy = make_cache_write(stage, scope, primitive="widen")
     pair = narrow_factors(cache)
     if pair is None:
         raise ScheduleError(

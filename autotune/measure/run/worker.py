@@ -69,7 +69,7 @@ def main(port: Port) -> None:
     if setup.isolated:
         _serve_forks(port, state, setup, stop)
     else:
-        _serve_here(port, state, setup)
+        _serve_here(port, state)
 
 
 def _open(state: DeviceState) -> None:
@@ -126,7 +126,7 @@ def _prepare(state: DeviceState, job: Job) -> None:
             state.inspection(job)
 
 
-def _serve_here(port: Port, state: DeviceState, setup: WorkerSetup) -> None:
+def _serve_here(port: Port, state: DeviceState) -> None:
     def speak(event: str) -> None:
         """Nothing on this host disturbs what a GPU times, but other programs that use it do."""
         if is_of_lock(event):

@@ -84,7 +84,7 @@ def _einsum(call: Call) -> Value:
     terms = left.split(",")
     if len(terms) != len(values):
         call.refuse(f"equation {equation!r} must have a term for each of {len(values)} inputs")
-    terms, right = _without_dots(call, terms, right, bool(arrow), values)
+    terms, right = _without_dots(terms, right, bool(arrow), values)
     for i, (term, value) in enumerate(zip(terms, values, strict=True)):
         if len(term) != value.type.ndim:
             call.refuse(f"term {term!r} must have a letter for each dimension of {value.type}")
@@ -116,7 +116,7 @@ def _diagonal(call: Call, term: str, value: Value) -> tuple[str, Value]:
 
 
 def _without_dots(
-    call: Call, terms: list[str], right: str, explicit: bool, values: Sequence[Value]
+    terms: list[str], right: str, explicit: bool, values: Sequence[Value]
 ) -> tuple[list[str], str]:
     """Name the dimensions that dots stand for, and the result's where it is not said."""
     spare = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if not any(c in t for t in (*terms, right))]

@@ -214,13 +214,13 @@ def _pad(call: Call) -> Value:
     if not any(map(any, pairs)):
         return x
     if mode == "constant":
-        return call.apply(ops.Pad(tuple(pairs), _padding(call, x)), x)
+        return call.apply(ops.Pad(tuple(pairs), _padding(call)), x)
     for axis, pair in enumerate(pairs):
         x = _mirrored(call, x, axis, pair, mode) if any(pair) else x
     return x
 
 
-def _padding(call: Call, x: Value) -> float:
+def _padding(call: Call) -> float:
     if call.opset < 11:
         return call.attribute("value", 0.0)
     if not call.has(2):
@@ -230,11 +230,11 @@ def _padding(call: Call, x: Value) -> float:
 
 def _mirrored(call: Call, x: Value, axis: int, pair: tuple[int, int], mode: str) -> Value:
     """Surround an axis with elements of its own."""
-    modes = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}
+    modes = ("edge", "reflect", "wrap")
     if mode not in modes:
         call.refuse(f"mode must be constant, {', '.join(modes)}, got {mode!r}")
     own = np.arange(x.shape[axis], dtype="int32")
-    order = np.pad(own, pair, mode=modes[mode])  # type: ignore[call-overload]
+    order = np.pad(own, pair, mode=mode)  # type: ignore[call-overload]
     return call.apply(ops.Take(axis), x, call.as_value(order))
 
 
