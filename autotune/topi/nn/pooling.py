@@ -127,23 +127,18 @@ def global_pool3d(data: Tensor, pool_type: str = "avg", layout: str = "NCDHW") -
     check.one_of("pool_type", pool_type, ("max", "avg"))
     check.one_of("layout", layout, ("NCDHW", "NDHWC"))
     images = extents("global_pool3d", "data", data, layout)
-    element = {a: te.reduce_axis((0, images[a]), name=f"rv{i}") for i, a in enumerate("DHW")}
-    reducer, name = (te.max, "max") if pool_type == "max" else (te.sum, "sum")
-
-    def body(*index: Expr) -> object:
-        at = dict(zip(layout, index, strict=True))
-        read = {a: at[a] * images[a] + element[a] for a in "DHW"}
-        return reducer(data(*arrange(layout, {**at, **read})), axis=list(element.values()))
-
+    window = Window({axis: Slide(images[axis], images[axis], 1, 0, 0) for axis in "DHW"})
     shape = arrange(layout, {**images, "D": 1, "H": 1, "W": 1})
-    axes = axis_names(5)
-    kind = f"adaptive_pool_{name}"
-    pooled: Tensor = te.compute(shape, body, kind, kind, varargs_names=axes)
+    pooled = _pooled(data, layout, window, shape, pool_type, "adaptive_pool")
     if pool_type == "max":
         return pooled
     count = te.const(images["D"] * images["H"] * images["W"], data.dtype)
     result: Tensor = te.compute(
-        shape, lambda *i: pooled(*i) / count, "adaptive_pool_avg", tag.ELEMWISE, varargs_names=axes
+        shape,
+        lambda *i: pooled(*i) / count,
+        "adaptive_pool_avg",
+        tag.ELEMWISE,
+        varargs_names=axis_names(5),
     )
     return result
 
@@ -157,7 +152,7 @@ def _pooled(
     padded: Tensor, layout: str, window: Window, shape: list[int], pool_type: str, kind: str
 ) -> Tensor:
     """Reduce each window to its maximum, or to the sum that an average is made of."""
-    element = window.axes("rv0", "rv1")
+    element = window.axes(*axis_names(len(window.slides), "rv"))
     name, reducer = ("max", te.max) if pool_type == "max" else ("sum", te.sum)
 
     def body(*i: Expr) -> Expr:
@@ -166,7 +161,7 @@ def _pooled(
         return reducer(padded(*arrange(layout, read)), axis=list(element.values()))
 
     result: Tensor = te.compute(
-        shape, body, f"{kind}_{name}", f"{kind}_{name}", varargs_names=_NAMES
+        shape, body, f"{kind}_{name}", f"{kind}_{name}", varargs_names=axis_names(len(layout))
     )
     return result
 
