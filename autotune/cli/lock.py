@@ -10,9 +10,8 @@ from pathlib import Path
 import click
 
 from autotune.cli.groups import FullHelpGroup
-from autotune.cli.log_diff import part
 from autotune.cli.log_entries import wanted_records
-from autotune.cli.log_output import log_or_url
+from autotune.cli.log_output import log_or_url, part
 from autotune.cli.modules import import_templates, module_option, parted, with_logs
 from autotune.cli.tables import Table, say
 from autotune.errors import LockError

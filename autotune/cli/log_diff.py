@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from autotune.cli.log_output import log_or_url, output_options, print_rows, us_text
+from autotune.cli.log_output import log_or_url, output_options, part, print_rows, us_text
 from autotune.cli.tables import Table, say
 from autotune.report import Compared, Side, compare, overall, read_records
 from autotune.utils.escaping import shorten
 
-_PART = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?)\s*(%?)\s*")
 _CHANGED_WIDTH = 60
 # Verdicts on workloads of one log.
 _ALONE = ("only before", "only after")
-
-
-def part(context: click.Context, option: click.Parameter, value: str | None) -> float | None:
-    """Return a part such as ``5%`` or ``0.05`` as a number."""
-    if value is None:
-        return None
-    found = _PART.fullmatch(value)
-    if found is None:
-        raise click.BadParameter(f"expected a part such as 5% or 0.05, got {value!r}")
-    number = float(found[1])
-    if not found[2] and number >= 1:
-        raise click.BadParameter(f"{value!r} is {number:.0%}; write {value}% or a number below 1")
-    return number / 100 if found[2] else number
 
 
 @click.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from autotune.record.paths import log_source
 from autotune.utils.quantities import energy_text, microseconds
 
 LOG = click.Path(dir_okay=False, path_type=Path)
+_PART = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?)\s*(%?)\s*")
 
 
 def log_or_url(value: str | Path) -> Path | str:
@@ -25,6 +27,19 @@ def log_or_url(value: str | Path) -> Path | str:
         return log_source(value)
     except RecordError as error:
         raise click.BadParameter(str(error)) from error
+
+
+def part(context: click.Context, option: click.Parameter, value: str | None) -> float | None:
+    """Return a part such as ``5%`` or ``0.05`` as a number."""
+    if value is None:
+        return None
+    found = _PART.fullmatch(value)
+    if found is None:
+        raise click.BadParameter(f"expected a part such as 5% or 0.05, got {value!r}")
+    number = float(found[1])
+    if not found[2] and number >= 1:
+        raise click.BadParameter(f"{value!r} is {number:.0%}; write {value}% or a number below 1")
+    return number / 100 if found[2] else number
 
 
 Row = Mapping[str, Any]
