@@ -103,25 +103,17 @@ def _is_certain(body: Body, load: ProducerLoad) -> bool:
 
 def _check_updates(plan: Plan, simplifier: BodySimplifier) -> None:
     """Raise if a step reads an update at another row than its own, which it has not computed."""
-    for scan in plan.stages.values():
+    for scan, state, reader, load in _reads_of_updates(plan):
         op = scan.stage.op
-        if not isinstance(op, ScanOp):
-            continue
+        assert isinstance(op, ScanOp)
         row = simplifier.add(scan.regions[0].low, scan.values[op.scan_axis])
-        for reader in plan.stages.values():
-            if not scan.values[op.scan_axis].vars <= reader.outside:
-                continue
-            for load in reads_of(reader.body):
-                at = next((n for n, t in enumerate(op.update) if t == load.tensor), None)
-                if at is None:
-                    continue
-                distance = simplifier.sub(simplifier.form_of(load.indices[0]), row)
-                if distance.terms or distance.const:
-                    raise LoweringError(
-                        f"{op.name}: {reader.stage.op.name} reads row {load.indices[0]} of "
-                        f"{load.tensor.name}, an update, of which each step has its own row "
-                        f"alone; read rows before by the state {op.state_placeholder[at].name}"
-                    )
+        distance = simplifier.sub(simplifier.form_of(load.indices[0]), row)
+        if distance.terms or distance.const:
+            raise LoweringError(
+                f"{op.name}: {reader.stage.op.name} reads row {load.indices[0]} of "
+                f"{load.tensor.name}, an update, of which each step has its own row "
+                f"alone; read rows before by the state {state.name}"
+            )
 
 
 def _check_pipelines(plan: Plan, simplifier: BodySimplifier) -> None:
@@ -170,6 +162,23 @@ def _reads_of_states(
                 state = states.get((load.tensor.op, load.tensor.value_index))
                 if state is not None:
                     yield scan, state, reader, load
+
+
+def _reads_of_updates(
+    plan: Plan,
+) -> Iterator[tuple[StagePlan, Tensor, StagePlan, ProducerLoad]]:
+    """Yield the scan, the state, and the reader of each read within a step of its update."""
+    for scan in plan.stages.values():
+        op = scan.stage.op
+        if not isinstance(op, ScanOp):
+            continue
+        states = dict(zip(op.update, op.state_placeholder, strict=True))
+        step = scan.values[op.scan_axis].vars
+        within = [each for each in plan.stages.values() if step <= each.outside]
+        for reader in within:
+            for load in reads_of(reader.body):
+                if load.tensor in states:
+                    yield scan, states[load.tensor], reader, load
 
 
 def private_states(plan: Plan, simplifier: BodySimplifier, root: Stage) -> list[int]:
