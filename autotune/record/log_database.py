@@ -17,7 +17,7 @@ from autotune.errors import RecordError
 from autotune.record.bounded_lines import open_bounded
 from autotune.record.database import Database, key_of
 from autotune.record.packed import SUFFIX, unpacked
-from autotune.record.paths import LogPath, log_path
+from autotune.record.paths import LogPath, lasting_path, log_path
 from autotune.record.rewriting import rewrite
 from autotune.record.writer import LogWriter
 
@@ -65,12 +65,13 @@ class LogDatabase(Database):
     gzip packed is read and rewritten, not appended to.
 
     Args:
-        path: the log.
+        path: the log. A relative one begins at the folder that is current now.
     """
 
     def __init__(self, path: LogPath) -> None:
         self.path = log_path(path)
         self.url = str(self.path)
+        self._file = lasting_path(self.path)
         self._lock = threading.Lock()
         # How far it was read, and the rows of each key in that part.
         self._seen = _Seen()
@@ -78,12 +79,12 @@ class LogDatabase(Database):
 
     @functools.cached_property
     def _writer(self) -> LogWriter:
-        return LogWriter(self.path)
+        return LogWriter(self._file)
 
     def lines(self) -> Iterator[str]:
         """Yield all lines in order; none if there is no file."""
         try:
-            with open_bounded(self.path) as file:
+            with open_bounded(self._file) as file:
                 yield from file
         except FileNotFoundError:
             return
@@ -96,13 +97,13 @@ class LogDatabase(Database):
 
     def flush(self) -> None:
         """Empty the file."""
-        if self.path.exists():
-            rewrite(self.path, lambda lines: ())
+        if self._file.exists():
+            rewrite(self._file, lambda lines: ())
 
     def state(self) -> object:
         """Return which file it is, its size and its time of change."""
         try:
-            status = self.path.stat()
+            status = self._file.stat()
         except OSError:
             return None
         return status.st_ino, status.st_size, status.st_mtime_ns
@@ -113,7 +114,7 @@ class LogDatabase(Database):
 
     def drop(self, key: str) -> None:
         """Take the rows of a key out."""
-        rewrite(self.path, lambda lines: _without(key, lines))
+        rewrite(self._file, lambda lines: _without(key, lines))
 
     def _get(self, key: str) -> list[str]:
         with self._lock:
@@ -122,14 +123,14 @@ class LogDatabase(Database):
 
     def _replace(self, key: str, row: str) -> None:
         if self._get(key):
-            rewrite(self.path, lambda lines: [*_without(key, lines), f"{row}\n"])
+            rewrite(self._file, lambda lines: [*_without(key, lines), f"{row}\n"])
         else:
             self.write([row])
 
     def _catch_up(self) -> None:
         """Read what was appended since the last time; all of it where the file is another."""
         try:
-            with self.path.open("rb") as file:
+            with self._file.open("rb") as file:
                 status = os.fstat(file.fileno())
                 if not self._seen.still_in(file, status):
                     self._seen, self._by_key = _Seen(), {}
@@ -170,7 +171,8 @@ class FolderDatabase(Database):
     begin with the time of their making.
 
     Args:
-        path: the folder; made when it is first written to.
+        path: the folder; made when it is first written to. A relative one begins at the
+            folder that is current now.
 
     Raises:
         RecordError: it is a file.
@@ -179,6 +181,7 @@ class FolderDatabase(Database):
     def __init__(self, path: LogPath) -> None:
         self.path = log_path(path)
         self.url = f"{self.path}/"
+        self._folder = lasting_path(self.path)
         self._own: LogDatabase | None = None
         self._logs: dict[Path, LogDatabase] = {}
         self._lock = threading.Lock()
@@ -187,7 +190,7 @@ class FolderDatabase(Database):
 
     def files(self) -> list[Path]:
         """Return the logs in it, in the order in which they are read."""
-        return log_files(self.path)
+        return log_files(self._folder)
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of all files."""
@@ -199,7 +202,7 @@ class FolderDatabase(Database):
         """Append lines to this object's own file."""
         with self._lock:
             if self._own is None:
-                self._own = LogDatabase(self.path / _own_name())
+                self._own = LogDatabase(self._folder / _own_name())
         self._own.write(rows)
 
     def flush(self) -> None:

@@ -55,6 +55,14 @@ def log_path(path: LogPath) -> Path:
     return found
 
 
+def lasting_path(path: Path) -> Path:
+    """Return the absolute path of a file, which is the same wherever the program goes later."""
+    try:
+        return path.absolute()
+    except FileNotFoundError:  # the current folder was removed
+        return path
+
+
 def log_source(source: LogPath) -> Path | str:
     """Return where records are: a path, or the URL of a database as a text.
 

@@ -17,7 +17,7 @@ from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.record.codec import encode
 from autotune.record.locking import locked, locked_pipe
 from autotune.record.packed import refuse_to_append
-from autotune.record.paths import LogPath, log_path
+from autotune.record.paths import LogPath, lasting_path, log_path
 from autotune.utils.files import write_atomically
 from autotune.utils.quantities import counted
 
@@ -36,7 +36,8 @@ class LogWriter:
     when it is closed, and the next row would wait for another reader.
 
     Args:
-        path: the log, which is created with its folders if missing.
+        path: the log, which is created with its folders if missing. A relative one begins at the
+            folder that is current now.
         fsync: whether to wait until each row is on the disk, so that it survives a power failure.
 
     Raises:
@@ -45,12 +46,13 @@ class LogWriter:
 
     def __init__(self, path: LogPath, fsync: bool = False) -> None:
         self.path = log_path(path)
+        self._file = lasting_path(self.path)
         self._fsync = fsync
         self._pending: list[str] = []
         self._pipe: int | None = None
         self._rescue: Path | None = None
         self._lock = threading.Lock()
-        if self.path.is_dir():
+        if self._file.is_dir():
             raise RecordError(f"cannot log to {self.path}: it is a folder; give a file in it")
         refuse_to_append(self.path)
 
@@ -61,10 +63,10 @@ class LogWriter:
             RecordError: it, or the folder in which it would be made, is not writable, or what
                 should be a folder is a file.
         """
-        places = (self.path, *self.path.absolute().parents)
-        there = next((place for place in places if place.exists()), self.path)
+        places = (self._file, *self._file.parents)
+        there = next((place for place in places if place.exists()), self._file)
         why = "" if os.access(there, os.W_OK) else "is not writable"
-        if there != self.path and not there.is_dir():
+        if there != self._file and not there.is_dir():
             why = "is no folder"
         if why:
             raise RecordError(
@@ -91,7 +93,7 @@ class LogWriter:
             if not self._pending:
                 return
             try:
-                whole = _append(self.path, self._pending, self._fsync, self._open_pipe())
+                whole = _append(self._file, self._pending, self._fsync, self._open_pipe())
             except BrokenPipeError:
                 raise  # who reads has enough, as `head` has
             except OSError as error:
@@ -103,9 +105,9 @@ class LogWriter:
 
     def _open_pipe(self) -> int | None:
         """Return the log if it is a pipe; None otherwise."""
-        if self._pipe is None and self.path.is_fifo():
+        if self._pipe is None and self._file.is_fifo():
             # If it were open for reading here too, it would never end where who reads has gone.
-            self._pipe = os.open(self.path, os.O_WRONLY)
+            self._pipe = os.open(self._file, os.O_WRONLY)
             weakref.finalize(self, os.close, self._pipe)
         return self._pipe
 
@@ -127,7 +129,7 @@ class LogWriter:
         kept = counted(len(self._pending), "row")
         return RecordError(
             f"{problem} {kept} kept in {self._rescue}: {_cure(cause)}, "
-            f"then `{shlex.join(['cat', str(self._rescue)])} >> {shlex.quote(str(self.path))}`"
+            f"then `{shlex.join(['cat', str(self._rescue)])} >> {shlex.quote(str(self._file))}`"
         )
 
     def _discard_rescue(self) -> None:

@@ -334,3 +334,31 @@ def test_a_log_below_a_file_is_refused_before_anything_is_measured(path, tmp_pat
     (tmp_path / "file").touch()
     with pytest.raises(RecordError, match="file is no folder; choose another path"):
         log_to_file(tmp_path / path)
+
+
+@pytest.mark.parametrize("name", ["x.log", "logs/", "sqlite:///x.db"])
+def test_a_relative_log_stays_where_it_was_when_the_program_changes_its_folder(
+    name, tmp_path, monkeypatch
+):
+    if name.startswith("sqlite"):
+        pytest.importorskip("sqlalchemy")
+    (there, elsewhere) = (tmp_path / "there", tmp_path / "elsewhere")
+    there.mkdir(), elsewhere.mkdir()
+    monkeypatch.chdir(there)
+    callback, database = log_to_file(name), open_database(name)
+    callback(None, [make_input()], [good(0.5)])
+    monkeypatch.chdir(elsewhere)
+    callback(None, [make_input()], [good(0.25)])
+    assert [r.costs for _, r in database.records()] == [(0.5,), (0.25,)]
+    assert not list(elsewhere.iterdir())
+
+
+def test_a_log_is_written_by_a_program_whose_folder_was_removed(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    log_to_file(tmp_path / "x.log")(None, [make_input()], [good(0.5)])
+    assert len(load(tmp_path / "x.log")) == 1
+    with pytest.raises(RecordError, match="cannot append to the log"):
+        LogWriter("x.log").append(make_input(), good(0.5))
