@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
 from functools import partial
-from types import FunctionType
+from types import FunctionType, MethodType, SimpleNamespace
 
 import numpy as np
 
+from autotune.task.kinds import Entity
+from autotune.task.knobs import Knobs
+
 _PLAIN = (int, float, complex, str, bytes, type(None), np.generic)
+# Knobs are short lists and small arrays. What is longer is data, and takes long to read.
+_MOST_ITEMS = 1024
+_MOST_BYTES = 1 << 20
 
 
 def captured(function: object) -> tuple[str, ...]:
-    """Return the plain values in the closure and the defaults of a function, as texts.
+    """Return the values in the closure and the defaults of a function, as texts.
 
     If a template defines its reference anew for each candidate, the reference may capture values
-    of knobs. Functions in a closure count with their own closures, and so do numbers and texts in
-    tuples and dicts; other objects, such as lists that a function fills, are taken to be the same
-    for all candidates.
+    of knobs, or the whole configuration. Functions in a closure count with their own closures, and
+    so do values in lists, sets, dicts and dataclasses, and those of arrays. Of lists of more than
+    `_MOST_ITEMS` items only the length counts, of arrays of more than `_MOST_BYTES` only shape and
+    dtype, and other objects are taken to be the same for all candidates.
     """
     found: list[str] = []
     _collect(function, found, set())
@@ -25,8 +34,8 @@ def captured(function: object) -> tuple[str, ...]:
 
 
 def _collect(value: object, found: list[str], seen: set[int]) -> None:
-    if isinstance(value, _PLAIN):
-        found.append(repr(value))
+    if (text := _text_of(value)) is not None:
+        found.append(text)
         return
     if id(value) in seen:
         return
@@ -35,17 +44,42 @@ def _collect(value: object, found: list[str], seen: set[int]) -> None:
         _collect(each, found, seen)
 
 
+def _text_of(value: object) -> str | None:
+    """Return what tells a value from others; None of what has parts, and of other objects."""
+    match value:
+        case np.ndarray():
+            digest = ""
+            if value.nbytes <= _MOST_BYTES and not value.dtype.hasobject:
+                digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+            return f"{value.dtype} {value.shape} {digest}"
+        case Knobs():
+            return repr(value)
+        case Entity():
+            return f"{value.tag} {value.to_json()!r}"
+        case list() | set() | frozenset() if len(value) > _MOST_ITEMS:
+            return f"{len(value)} items"
+    return repr(value) if isinstance(value, _PLAIN) else None
+
+
 def _parts(value: object) -> Sequence[object]:
     match value:
         case FunctionType():
             named = value.__kwdefaults__ or {}
             return [*_contents(value), *(value.__defaults__ or ()), *named.values()]
+        case MethodType():
+            return [value.__func__, value.__self__]
         case partial():
             return [value.func, *value.args, *value.keywords.values()]
         case Mapping():
             return [*value.keys(), *value.values()]
-        case tuple():
+        case tuple() | list():
             return value
+        case set() | frozenset():
+            return sorted(value, key=repr)
+        case SimpleNamespace():
+            return list(vars(value).values())
+    if is_dataclass(value) and not isinstance(value, type):
+        return list(getattr(value, "__dict__", {}).values())
     return ()
 
 

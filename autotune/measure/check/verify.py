@@ -130,20 +130,23 @@ class Oracle:
         if (found := self.known(kernel, expected, reference)) is not None:
             return found
         assert reference is not None  # inputs alone are known by now
-        workload, inputs = measure_input.task, self._inputs[args]
+        workload, inputs, key = measure_input.task, self._inputs[args], _captured(reference)
         known = self._expected(workload, reference, kernel, inputs)
-        self._known[args, _captured(reference)] = known
-        self._drop_oldest()
+        # A reference may fill a list that it captures, and is the same one afterwards.
+        for each in (key, _captured(reference)):
+            self._known[args, each] = known
+            self._drop_oldest()
         return known
 
     def _drop_oldest(self) -> None:
-        if len(self._known) > _KEPT:
-            oldest = self._known.pop(next(iter(self._known)))
-            for path in [
-                Path(p) for check in oldest.checks for p in (check.path, check.bounds) if p
-            ]:
-                self.bytes -= path.stat().st_size
-                path.unlink()
+        if len(self._known) <= _KEPT:
+            return
+        oldest = self._known.pop(next(iter(self._known)))
+        if any(oldest is kept for kept in self._known.values()):
+            return
+        for path in [Path(p) for check in oldest.checks for p in (check.path, check.bounds) if p]:
+            self.bytes -= path.stat().st_size
+            path.unlink()
 
     def look_ahead(self, workload: Workload) -> None:
         """Compute what `data` will be asked for, if all kernels of it have one signature."""

@@ -1,10 +1,14 @@
 """Functions are told apart by the values that they captured."""
 
+from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 from autotune.measure.check.captured import captured
+from autotune.task import OtherOptionEntity, SplitEntity
 
 
 def plain(x):
@@ -26,10 +30,38 @@ def test_functions_in_a_closure_count_with_theirs():
     assert captured(partial(plain, 1)) != captured(partial(plain, 2))
 
 
-def test_knobs_in_a_dict_count_and_what_a_function_fills_does_not():
-    assert captured(of(0, kept={"tile": 8})) != captured(of(0, kept={"tile": 16}))
-    assert captured(of(0, kept=[1])) == captured(of(0, kept=[1, 2]))
-    assert captured(of(0, kept=np.zeros(3))) == captured(of(0, kept=np.ones(3)))
+@dataclass
+class Tiles:
+    width: int
+
+    def sums(self, x):
+        return x + self.width
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        lambda tile: {"tile": tile},
+        lambda tile: [4, tile],
+        lambda tile: {4, tile},
+        lambda tile: np.full(3, tile),
+        lambda tile: np.zeros(tile),
+        lambda tile: SimpleNamespace(tile=tile),
+        Tiles,
+        lambda tile: Tiles(tile).sums,
+        OtherOptionEntity,
+        lambda tile: SplitEntity([4, tile]),
+    ],
+)
+def test_knobs_in_what_a_closure_holds_count(kept):
+    assert captured(of(0, kept=kept(8))) == captured(of(0, kept=kept(8)))
+    assert captured(of(0, kept=kept(8))) != captured(of(0, kept=kept(16)))
+
+
+def test_long_lists_large_arrays_and_other_objects_are_not_read():
+    assert captured(of(0, kept=[8] * 2000)) == captured(of(0, kept=[9] * 2000))
+    assert captured(of(0, kept=np.zeros(1 << 20))) == captured(of(0, kept=np.ones(1 << 20)))
+    assert captured(of(0, kept=object())) == captured(of(0, kept=object()))
 
 
 def test_a_function_that_calls_itself_is_read_once():

@@ -304,6 +304,33 @@ def test_a_reference_that_knows_the_knobs_is_asked_for_each_choice_of_them():
     oracle.close()
 
 
+@at.template("verify.reads_knobs")
+def reads_knobs():
+    cfg = at.get_config()
+    cfg.define_knob("step", [1, 2])
+    cfg.define_split("tile", 4, num_outputs=2)
+    sizes = cfg["tile"].size
+    return SourceKernel(
+        "f",
+        "void f(float* y) { y[0] = STEP * TILE; }",
+        defines={"STEP": cfg["step"].val, "TILE": sizes[1]},
+        args=[arg("y", (1,), role="out")],
+        reference=lambda: np.array([cfg["step"].val * sizes[1]], "float32"),
+    )
+
+
+def test_a_reference_may_read_the_configuration_of_its_candidate():
+    task = at.create("verify.reads_knobs", (), "llvm")
+    oracle = Oracle()
+    for index in range(len(task.config_space)):
+        inp = MeasureInput(task.target, task, task.config_space.get(index))
+        made = realise(inp)
+        data = oracle.data(inp, made.kernel, reference=made.reference)
+        expected = inp.config["step"].val * inp.config["tile"].size[1]
+        assert read_values(data.checks[0].path, "float32") == [expected]
+    oracle.close()
+
+
 def test_of_many_references_the_latest_are_kept():
     inp, kernel = broken(lambda x, s: (s, x))
     oracle = Oracle()
