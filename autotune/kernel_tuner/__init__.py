@@ -10,10 +10,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from autotune.kernel_tuner.integration import create_device_targets, store_results
 from autotune.kernel_tuner.interface import run_kernel, tune_cache, tune_kernel
 from autotune.utils.names import explain_imports, missing
 
-__all__ = ["run_kernel", "tune_cache", "tune_kernel"]
+__all__ = ["create_device_targets", "run_kernel", "store_results", "tune_cache", "tune_kernel"]
 
 # What to use -> names that are not here.
 _GONE = {

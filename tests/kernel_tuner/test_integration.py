@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from autotune import kernel_tuner
 from autotune.errors import TunerError
 from autotune.kernel_tuner.integration import (
     TuneResults,
@@ -140,3 +141,8 @@ def test_a_header_has_booleans_as_kernels_are_tuned_with_them(tmp_path):
     store(path, "cpu", [{"x": True, "time": 1.0}])
     create_device_targets(header, path)
     assert "#define x 1\n" in header.read_text()
+
+
+def test_they_are_functions_of_the_package_too():
+    assert kernel_tuner.store_results is store_results
+    assert kernel_tuner.create_device_targets is create_device_targets
