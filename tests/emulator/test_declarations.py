@@ -174,3 +174,15 @@ def test_a_kernel_without_c_linkage_is_named_as_cpp_names_it():
         run(text, [np.ones(8, F32)], block=8)
     out = run(text, [np.ones(8, F32)], block=8, name="::f")
     np.testing.assert_array_equal(out, np.arange(8))
+
+
+@pytest.mark.parametrize("read", ["tex1Dfetch<float>(t, i)", "tex2D<float4>(t, i, 0.5f).x"])
+def test_a_kernel_that_reads_a_texture_is_told_that_there_are_none(read, tmp_path):
+    text = f"""extern "C" __global__ void f(cudaTextureObject_t t, float* y) {{
+  int i = threadIdx.x;
+  y[i] = {read};
+}}"""
+    args = [arg("t", (), "uint64"), arg("y", (32,), role="out")]
+    kernel = SourceKernel("f", text, args, block=32).kernel("cuda")
+    with pytest.raises(CompileError, match=r"the emulator has no textures .* AUTOTUNE_EMULATE"):
+        compile_emulated([kernel], tmp_path / "f.so")

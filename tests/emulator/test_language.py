@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from autotune.emulator import run_emulated
+from autotune.errors import DeviceError
 from autotune.kernel import SourceKernel, arg, call, workspace
 
 F32 = np.float32
@@ -305,3 +306,40 @@ def test_headers_of_the_cxx_library_can_be_included(header):
     prelude = f"#include <{header}>\n{twice}"
     values = np.arange(4, dtype=F32)
     assert (one_per_thread("twice(a)", values, prelude=prelude) == 2 * values).all()
+
+
+VIRTUAL = """
+struct Operation { int step; virtual __device__ int apply(int x) = 0; };
+struct Add : Operation { __device__ int apply(int x) override { return x + step; } };
+struct Multiply : Operation { __device__ int apply(int x) override { return x * step; } };
+__shared__ char places[2][sizeof(Multiply)];
+extern "C" __global__ void f(int* out) {
+  if (threadIdx.x == 0) {
+    (new (places[0]) Add)->step = 5;
+    (new (places[1]) Multiply)->step = 3;
+  }
+  __syncthreads();
+  Add own;
+  own.step = 1;
+  Operation* const one = reinterpret_cast<Operation*>(places[threadIdx.x % 2]);
+  Operation* const other = &own;
+  out[threadIdx.x] = other->apply(one->apply(threadIdx.x));
+}"""
+
+
+def test_virtual_functions_are_called_of_objects_in_local_and_shared_memory():
+    found = run(f"#include <new>\n{VIRTUAL}", [np.zeros(32, np.int32)], block=32)
+    at = np.arange(32)
+    np.testing.assert_array_equal(found, np.where(at % 2, at * 3, at + 5) + 1)
+
+
+def test_the_address_of_virtual_functions_is_watched_as_other_memory():
+    text = """#include <new>
+struct Operation { virtual __device__ int apply() { return 2; } };
+__shared__ char place[sizeof(Operation)];
+extern "C" __global__ void f(int* out) {
+  if (threadIdx.x == 0) new (place) Operation;
+  out[threadIdx.x] = reinterpret_cast<Operation*>(place)->apply();
+}"""
+    with pytest.raises(DeviceError, match=r"race on shared memory .* wrote it at f\.cu:2"):
+        run(text, [np.zeros(32, np.int32)], block=32)

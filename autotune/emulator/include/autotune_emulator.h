@@ -37,4 +37,5 @@
 #include "emulator/cluster.h"
 #include "emulator/block.h"
 #include "emulator/device.h"
+#include "emulator/textures.h"
 #include "emulator/ptx_table.h"

@@ -132,6 +132,19 @@ EMULATOR_CALLED void __ubsan_handle_out_of_bounds(void* what, void* index) {
                                 reinterpret_cast<uintptr_t>(index),
                                 reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
 }
+// The pointer to an object's virtual functions, which is accessed as any other.
+EMULATOR_CALLED void __tsan_vptr_update(void** p, void*) {
+  const uintptr_t address = reinterpret_cast<uintptr_t>(p);
+  if (emulator::is_local(address)) return;
+  emulator::check(address, sizeof *p, emulator::Access::write,
+                  reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
+}
+EMULATOR_CALLED void __tsan_vptr_read(void** p) {
+  const uintptr_t address = reinterpret_cast<uintptr_t>(p);
+  if (emulator::is_local(address)) return;
+  emulator::check(address, sizeof *p, emulator::Access::read,
+                  reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
+}
 EMULATOR_CALLED void __tsan_init() {}
 EMULATOR_CALLED void __tsan_func_entry(void* caller) {
   if (emulator::in_kernel()) emulator::enter_function(reinterpret_cast<uintptr_t>(caller));
