@@ -30,8 +30,23 @@ ITEM_BYTES = {
 def item_bytes(dtype: str) -> int:
     """Return the size of one element of ``dtype`` in bytes; raise `KernelError` if unknown."""
     if not isinstance(dtype, str) or dtype not in ITEM_BYTES:
-        raise KernelError(f"dtype {dtype!r} is unknown; expected one of {', '.join(ITEM_BYTES)}")
+        raise KernelError(unknown_dtype(dtype))
     return ITEM_BYTES[dtype]
+
+
+# The dtype of the two parts of a complex number.
+_PARTS = {"complex64": "float32", "complex128": "float64"}
+
+
+def unknown_dtype(dtype: object) -> str:
+    """Return the message about a dtype that no array of a kernel has."""
+    said = f"dtype {dtype!r} is unknown; expected one of {', '.join(ITEM_BYTES)}"
+    if (part := _PARTS.get(str(dtype))) is not None:
+        return (
+            f"{said}; complex numbers are pairs in a last axis of 2: declare {part} of shape "
+            f"(..., 2), and pass x.view({part!r}).reshape(*x.shape, 2)"
+        )
+    return said
 
 
 def _check_buffer(kind: str, name: str, shape: tuple[int, ...], dtype: str) -> None:

@@ -162,6 +162,7 @@ def test_several_kernels_form_one_function_with_a_workspace():
     [
         (lambda: arg("A", (0,)), "argument 'A': shape must be positive"),
         (lambda: arg("A", (1,), "float7"), "argument 'A': dtype 'float7' is unknown"),
+        (lambda: arg("A", (1,), "complex64"), r"declare float32 of shape \(\.\.\., 2\)"),
         (lambda: arg("A", 64), r"argument 'A': shape must be .* such as \(1024,\), got 64"),
         (lambda: arg("A", "ab"), "argument 'A': shape must be .* got 'ab'"),
         (lambda: arg("A", (1,), role="maybe"), "role must be 'in', 'out' or 'inout', got 'maybe'"),

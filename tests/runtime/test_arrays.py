@@ -11,7 +11,7 @@ from autotune.kernel import arg
 from autotune.kernel.kernel import ITEM_BYTES
 from autotune.runtime import array, cpu, device, empty, from_dlpack, random_inputs
 from autotune.runtime.arrays import dlpack, lender
-from autotune.runtime.arrays.array import NDArray, numpy_dtype
+from autotune.runtime.arrays.array import NDArray, dtype_name, numpy_dtype
 from autotune.runtime.device import Device
 from autotune.target import Target
 from autotune.tvm import nd
@@ -75,6 +75,11 @@ def test_an_array_is_overwritten_as_a_whole_by_assignment():
 def test_copyfrom_takes_arrays_that_are_not_contiguous():
     source = values("float32", (4, 6))[::2, ::-1]
     np.testing.assert_array_equal(array(source).numpy(), source)
+
+
+def test_complex_numbers_are_told_how_they_are_passed():
+    with pytest.raises(KernelError, match=r"pass x\.view\('float64'\)\.reshape\(\*x\.shape, 2\)"):
+        dtype_name(np.zeros(3, np.complex128).dtype)
 
 
 def test_an_unknown_dtype_is_named():

@@ -364,4 +364,21 @@ def _fit(what: str, argument: Argument, value: object, cast: bool = True) -> Arr
             "which are not real numbers"
         )
     # `ascontiguousarray` would make a row of a number.
-    return np.asarray(array, numpy_dtype(argument.dtype) if cast else None, order="C")
+    return _cast(what, argument, array) if cast else np.asarray(array, order="C")
+
+
+def _cast(what: str, argument: Argument, array: Array) -> Array:
+    """Return values in the dtype of an argument; those of floats may be rounded."""
+    dtype = numpy_dtype(argument.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = np.asarray(array, dtype, order="C")
+    if dtype.kind in "biu":
+        changed = found != array
+    else:
+        changed = np.isinf(found.astype(np.float64)) & np.isfinite(array)
+    if np.any(changed):
+        raise MeasureError(
+            f"{what}: argument {argument.name!r} is {argument.dtype}, which does not hold "
+            f"{array[changed].flat[0]}; give other values, or the argument another dtype"
+        )
+    return found

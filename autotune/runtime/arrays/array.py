@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.errors import KernelError
-from autotune.kernel.kernel import ITEM_BYTES, item_bytes
+from autotune.kernel.kernel import ITEM_BYTES, item_bytes, unknown_dtype
 from autotune.runtime.arrays import dlpack
 from autotune.runtime.arrays.memory import Block, memory_of
 from autotune.runtime.device import Device, cpu
@@ -51,9 +51,7 @@ def dtype_name(dtype: npt.DTypeLike) -> str:
     try:
         return _NAMES[np.dtype(dtype)]
     except (TypeError, KeyError):
-        raise KernelError(
-            f"dtype {str(dtype)!r} is unknown; expected one of {', '.join(ITEM_BYTES)}"
-        ) from None
+        raise KernelError(unknown_dtype(str(dtype))) from None
 
 
 T = TypeVar("T")
