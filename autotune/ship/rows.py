@@ -106,7 +106,9 @@ def _named(name: str, array: bool) -> list[str]:
 
 def _typed(argument: Argument, name: str) -> str:
     if isinstance(argument, Scalar):
-        return f"{C_TYPES[argument.dtype]} {name}"
+        # The header is read by C++ too, which has no `_Bool`.
+        typed = "bool" if argument.dtype == "bool" else C_TYPES[argument.dtype]
+        return f"{typed} {name}"
     constant = "const " if argument.role == "in" else ""
     return f"{constant}{_PLAIN.get(argument.dtype, 'void')} *{name}"
 

@@ -97,6 +97,27 @@ def copied(n, dtype):
     )
 
 
+@autotune.template("tests.ship.chosen")
+def chosen(n):
+    """Numbers by value that C and C++ have other words for."""
+    cfg = autotune.get_config()
+    cfg.define_knob("step", [1])
+    return autotune.SourceKernel(
+        "chosen",
+        "#include <stdbool.h>\n"
+        "void chosen(bool second, unsigned char by, const float *x, float *y) {\n"
+        "  for (int i = 0; i < N; ++i) y[i] = second ? by * x[i] : x[i];\n}",
+        [
+            autotune.arg("second", (), "bool"),
+            autotune.arg("by", (), "uint8"),
+            autotune.arg("x", (n,)),
+            autotune.arg("y", (n,), role="out"),
+        ],
+        defines={"N": n},
+        reference=lambda second, by, x: by * x if second else x,
+    )
+
+
 def write(log, *wanted, target="llvm"):
     """Writes a log of the default configuration of some workloads."""
     pairs = []

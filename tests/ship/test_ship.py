@@ -33,6 +33,7 @@ CPU = [
     ("tests.ship.copied", (5, "float64")),
     ("tests.ship.copied", (5, "float16")),
     ("tests.ship.copied", (5, "bfloat16")),
+    ("tests.ship.chosen", (64,)),
 ]
 
 
@@ -46,7 +47,7 @@ def project(log):
     out = log.parent / "tuned"
     done = CliRunner().invoke(main, ["export", str(log), "--to", "c", "-o", str(out)])
     assert done.exit_code == 0, done.output
-    assert "10 kernels in" in done.output
+    assert "11 kernels in" in done.output
     return out
 
 
@@ -187,7 +188,7 @@ def test_the_cmake_project_builds_installs_and_runs(project, tmp_path):
     run(cmake, "--build", build)
     said = run(build / "example")
     assert said.endswith("all kernels ran\n")
-    assert said.count(" sum ") == 11
+    assert said.count(" sum ") == 12
     assert "tuned_gemm_nn_cpu_16_24_32: c sum " in said
     sums = dict(re.findall(r"copied_x_y_(\w+)_5_\w+: y sum (\S+)", said))
     assert set(sums) == {"float16", "bfloat16", "float32", "float64"}, said
@@ -215,13 +216,15 @@ def test_a_c_plus_plus_program_uses_the_header(project, tmp_path):
         "  int status = tuned_gemm_nn_cpu_8_8_8(a, b, c);\n"
         "  const int64_t shape[] = {8, 9};\n"
         '  std::printf("%d %g %s\\n", status, c[63],\n'
-        "    tuned_message(tuned_gemm_nn_cpu(a, shape, b, shape, c, shape)));\n}\n"
+        "    tuned_message(tuned_gemm_nn_cpu(a, shape, b, shape, c, shape)));\n"
+        "  tuned_tests_ship_chosen_64(true, 3, b, c);\n"
+        '  std::printf("%g\\n", c[63]);\n}\n'
     )
     library = project / "python" / "tuned"
     program = tmp_path / "program"
     run("c++", "-Wall", "-Wextra", "-Werror", tmp_path / "main.cpp", f"-I{project / 'include'}",
         f"-L{library}", "-ltuned", f"-Wl,-rpath,{library}", "-o", program)  # fmt: skip
-    assert run(program) == "0 63 no kernel was exported for these shapes\n"
+    assert run(program) == "0 63 no kernel was exported for these shapes\n189\n"
 
 
 def test_two_exports_of_one_log_are_equal_byte_for_byte(log, project, tmp_path):
