@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Number
@@ -73,8 +74,8 @@ def define_line(check: Check, name: object, value: object) -> str:
     """Return one ``#define`` line; booleans become 0 and 1, as the preprocessor has no others.
 
     Raises:
-        KernelError: the name is not an identifier, or the value is neither a number nor a text of
-            one line; the message names the owner of ``check``.
+        KernelError: the name is not an identifier, or the value is neither a finite number nor a
+            text of one line; the message names the owner of ``check``.
     """
     if not isinstance(name, str) or not name.isidentifier():
         check.refuse("defines", "named by C identifiers", name)
@@ -83,6 +84,9 @@ def define_line(check: Check, name: object, value: object) -> str:
         plainly = getattr(type(value), "attribute", "")  # of a knob's value, as templates get it
         hint = f"; pass its .{plainly}" if isinstance(plainly, str) and plainly else ""
         check.refuse(f"defines: {name!r}", "a number, a bool or text", value, hint)
+    if isinstance(plain, float) and not math.isfinite(plain):
+        hint = "; the text 'INFINITY' or 'NAN' names one of math.h"
+        check.refuse(f"defines: {name!r}", "a finite number, as C writes no others", plain, hint)
     # The preprocessor would take what follows a line break for further lines of the source.
     if isinstance(plain, str) and (len(plain.splitlines()) > 1 or plain.endswith(_JOINS_LINES)):
         check.refuse(f"defines: {name!r}", "one line of text", plain)

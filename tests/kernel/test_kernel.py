@@ -181,6 +181,10 @@ def test_several_kernels_form_one_function_with_a_workspace():
         ),
         (lambda: SourceKernel("f", source=None, args=[]), "source must be text, a path or"),
         (
+            lambda: source(defines={"N": float("inf")}).text(),
+            "defines: 'N' must be a finite number.*got inf; the text 'INFINITY'",
+        ),
+        (
             lambda: source(defines={"a b": 1}).text(),
             "named by C identifiers, got 'a b'",
         ),

@@ -43,7 +43,9 @@ def constraints_of(predicate: Predicate, spaces: Mapping[str, TransformSpace]) -
     if [_truth(predicate, spaces, row, origin) for row in rows.tolist()] != accepted.tolist():
         return [OpaqueConstraint(predicate, spaces, origin)]
     if False in parts:
-        raise SpaceError(f"{origin} rejects every configuration; relax it")
+        silent = predicate({name: space[0] for name, space in spaces.items()}) is None
+        cure = "it returns None: return its condition" if silent else "relax it"
+        raise SpaceError(f"{origin} rejects every configuration; {cure}")
     return list(traced)
 
 
