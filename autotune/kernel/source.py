@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from autotune.errors import KernelError
 from autotune.kernel.checks import check_items, define_line, dtype_name, extent3, shape_of
+from autotune.kernel.headers_beside import header_flags
 from autotune.kernel.kernel import (
     Argument,
     Constant,
@@ -173,7 +174,8 @@ class SourceKernel:
         name: entry point; in CUDA sources it has C linkage (``extern "C"``), or is named as C++
             names it: ``"::gemm"``, or ``"gemm<float, 4>"`` for an instance of a template.
         source: source text, a path to a file (`pathlib.Path` or a one-line string that ends in
-            ``.cu``, ``.c``, ``.cpp``, ``.cuh`` or ``.j2``), or a `jinja2.Template`.
+            ``.cu``, ``.c``, ``.cpp``, ``.cuh`` or ``.j2``), or a `jinja2.Template`. Headers that a
+            file includes in quotes are looked up in its folder too.
         args: what callers pass, in the order of the entry's parameters; see `arg`, `constant`.
         defines: knobs, which become ``#define`` lines at the beginning of the source, or variables
             of the Jinja2 template. In ``#pragma unroll NAME`` they count too; 0 removes it.
@@ -266,9 +268,9 @@ class SourceKernel:
         source = self.source
         if not isinstance(source, (str, PathLike)):
             return _render(self.name, source, self.defines)
-        if isinstance(source, str) and not _looks_like_path(source):
-            return source
-        path = Path(source)
+        path = self._path()
+        if path is None:
+            return str(source)
         try:
             body = path.read_text("utf-8")
         except OSError as error:
@@ -282,6 +284,12 @@ class SourceKernel:
 
         environment = jinja2.Environment(undefined=jinja2.StrictUndefined)
         return _render(self.name, environment.from_string(body), self.defines)
+
+    def _path(self) -> Path | None:
+        """Return the path of the source, if that is a file."""
+        if isinstance(self.source, str) and not _looks_like_path(self.source):
+            return None
+        return Path(self.source) if isinstance(self.source, (str, PathLike)) else None
 
     def kernel(self, language: Language) -> Kernel:
         """Render for a target that takes ``language``.
@@ -307,6 +315,8 @@ class SourceKernel:
         if of_language(language).cxx:  # a C function is called once, whatever its launch
             for one in calls:
                 check_launch_given(self.name, source, one)
+        path = self._path()
+        headers = header_flags(path, source) if path is not None else ()
         return Kernel(
             name=self.name,
             language=language,
@@ -314,7 +324,7 @@ class SourceKernel:
             args=tuple(self.args),
             calls=tuple([replace(one, omitted=()) if one.omitted else one for one in calls]),
             workspace=tuple(self.workspace),
-            flags=tuple(self.flags),
+            flags=(*self.flags, *headers),
         )
 
     def _call(self, check: Check) -> KernelCall:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.errors import AutotuneError, KernelError
+from autotune.kernel.headers_beside import header_flags
 from autotune.kernel.kernel import Argument
 from autotune.kernel.prototype import prototype
 from autotune.kernel.source import SourceKernel, arg, constant
@@ -116,9 +117,14 @@ class Problem:
             grid=grid if on_gpu else 1,
             block=block if on_gpu else 1,
             shared_bytes=self.rule.shared_bytes(params),
-            flags=[*CXX_FLAGS, *self.flags] if cxx else list(self.flags),
+            flags=[*(CXX_FLAGS if cxx else ()), *self.flags, *self._header_flags(source)],
             language=self.language,
         )
+
+    def _header_flags(self, source: str) -> tuple[str, ...]:
+        """Return the flags by which compilers find headers beside the file of the kernel."""
+        path = path_of(self.code) if isinstance(self.code, str | PathLike) else None
+        return header_flags(path, source) if path is not None else ()
 
     def _entry(self, source: str, params: Params) -> str:
         """Return the entry as `SourceKernel` names it."""
@@ -195,15 +201,20 @@ def read_code(code: str | PathLike[str]) -> str:
     Raises:
         KernelError: the file cannot be read, or is in another language.
     """
-    if isinstance(code, str) and not _PATH.fullmatch(code.strip()):
-        return code
-    path = Path(code)
+    path = path_of(code)
+    if path is None:
+        return str(code)
     if other := _OTHER_FILES.get(path.suffix.lower()):
         raise KernelError(f"kernel_source: {code} is in {other}: {_LANGUAGES}")
     try:
         return path.read_text("utf-8")
     except OSError as error:
         raise KernelError(f"kernel_source: cannot read {code}: {error.strerror}") from error
+
+
+def path_of(code: str | PathLike[str]) -> Path | None:
+    """Return the path of a source that is given as one; None of a text."""
+    return None if isinstance(code, str) and not _PATH.fullmatch(code.strip()) else Path(code)
 
 
 def code_of(source: object) -> Code:

@@ -1,0 +1,68 @@
+"""Headers in the folder of a source file are found, as compilers find what is named in quotes."""
+
+import numpy as np
+import pytest
+
+import autotune
+from autotune.driver import kernel_hash
+from autotune.kernel.headers_beside import header_flags
+from autotune.kernel_tuner import run_kernel
+from autotune.target import Target
+
+TEXTS = {
+    "cuda -emulate": 'extern "C" __global__ void f(float* y) { y[threadIdx.x] = TIMES; }\n',
+    "llvm": "void f(float* y) { for (int i = 0; i < 4; ++i) y[i] = TIMES; }\n",
+}
+
+
+def written(folder, target, times=3):
+    """Write a source with headers, one of which includes another; return its path."""
+    (folder / "more").mkdir(parents=True)
+    (folder / "times.h").write_text('#include "more/number.h"\n#define TIMES NUMBER\n')
+    (folder / "more" / "number.h").write_text(f"#define NUMBER {times}\n")
+    source = folder / ("f.cu" if "cuda" in target else "f.c")
+    source.write_text(f'#include "times.h"\n{TEXTS[target]}')
+    return source
+
+
+def kernel(source, target):
+    launch = {"block": 4} if "cuda" in target else {}
+    args = [autotune.arg("y", (4,), role="out")]
+    return autotune.SourceKernel("f", source, args, **launch)
+
+
+@pytest.mark.parametrize("target", TEXTS)
+@pytest.mark.parametrize("name", ["plain", "with space é"])
+def test_a_kernel_in_a_file_includes_headers_beside_it(tmp_path, monkeypatch, target, name):
+    source = written(tmp_path / name, target)
+    monkeypatch.chdir(tmp_path)
+    function = autotune.build(kernel(source.relative_to(tmp_path), target), target=target)
+    y = np.zeros(4, "float32")
+    function(y)
+    assert y.tolist() == [3] * 4
+
+
+def test_the_hash_of_a_kernel_knows_the_headers_and_not_their_folder(tmp_path):
+    here, there, other = (
+        kernel_hash(kernel(written(tmp_path / name, "llvm", times), "llvm"), Target("llvm"))
+        for name, times in (("a", 3), ("b", 3), ("c", 4))
+    )
+    assert here == there != other
+
+
+def test_flags_are_given_only_where_a_header_is_beside_the_file(tmp_path):
+    (tmp_path / "here.h").touch()
+    path = tmp_path / "f.c"
+    assert header_flags(path, '#include "here.h"\n') == (f"-I{tmp_path}",)
+    assert header_flags(path, '  #  include "here.h" // twice\n') == (f"-I{tmp_path}",)
+    for text in ('#include "gone.h"', "#include <here.h>", '// #include "here.h"', ""):
+        assert header_flags(path, text) == ()
+
+
+def test_the_first_of_several_files_of_kernel_tuner_includes_the_others(tmp_path, monkeypatch):
+    source = written(tmp_path / "kernels", "cuda -emulate")
+    monkeypatch.chdir(tmp_path)
+    files = [str(path.relative_to(tmp_path)) for path in (source, source.with_name("times.h"))]
+    with Target("cuda -emulate"):
+        found = run_kernel("f", files, 4, [np.zeros(4, "float32")], {"block_size_x": 4})
+    assert found[0].tolist() == [3] * 4
