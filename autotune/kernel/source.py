@@ -278,12 +278,7 @@ class SourceKernel:
                 f"kernel {self.name!r}: source must be text or a file, got {path}, "
                 f"which cannot be read: {error.strerror}"
             ) from error
-        if path.suffix != ".j2":
-            return body
-        import jinja2
-
-        environment = jinja2.Environment(undefined=jinja2.StrictUndefined)
-        return _render(self.name, environment.from_string(body), self.defines)
+        return _render_file(self.name, path, body, self.defines) if path.suffix == ".j2" else body
 
     def _path(self) -> Path | None:
         """Return the path of the source, if that is a file."""
@@ -347,10 +342,27 @@ def _is_template(source: object) -> bool:
     return loaded is not None and isinstance(source, loaded.Template)
 
 
+def _render_file(name: str, path: Path, text: str, values: Mapping[str, Define]) -> str:
+    """Render a file, which may include and extend templates beside it."""
+    import jinja2
+
+    beside = jinja2.FileSystemLoader(path.absolute().parent)
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, loader=beside)
+    try:
+        template = environment.from_string(text)
+    except jinja2.TemplateError as error:
+        raise _failed(name, error) from error
+    return _render(name, template, values)
+
+
 def _render(name: str, template: jinja2.Template, values: Mapping[str, Define]) -> str:
     import jinja2
 
     try:
         return template.render(**values)
     except jinja2.TemplateError as error:
-        raise KernelError(f"kernel {name!r}: the Jinja2 source failed: {error}") from error
+        raise _failed(name, error) from error
+
+
+def _failed(name: str, error: Exception) -> KernelError:
+    return KernelError(f"kernel {name!r}: the Jinja2 source failed: {error}")

@@ -5,6 +5,7 @@ import pytest
 
 import autotune
 from autotune.driver import kernel_hash
+from autotune.errors import KernelError
 from autotune.kernel.headers_beside import header_flags
 from autotune.kernel_tuner import run_kernel
 from autotune.target import Target
@@ -66,3 +67,23 @@ def test_the_first_of_several_files_of_kernel_tuner_includes_the_others(tmp_path
     with Target("cuda -emulate"):
         found = run_kernel("f", files, 4, [np.zeros(4, "float32")], {"block_size_x": 4})
     assert found[0].tolist() == [3] * 4
+
+
+def test_a_template_of_jinja_includes_files_beside_it(tmp_path, monkeypatch):
+    pytest.importorskip("jinja2")
+    (tmp_path / "part.c").write_text("float part(float x) { return x * {{ FACTOR }}; }")
+    path = tmp_path / "f.c.j2"
+    path.write_text('{% include "part.c" %}\nvoid f(float* y) { y[0] = part(2); }')
+    monkeypatch.chdir(tmp_path)
+    args = [autotune.arg("y", (1,), role="out")]
+    for source in (path, "f.c.j2"):
+        found = autotune.SourceKernel("f", source, args, {"FACTOR": 3})
+        assert "float part(float x) { return x * 3; }\nvoid f" in found.text()
+    with pytest.raises(KernelError, match="the Jinja2 source failed: 'FACTOR' is undefined"):
+        autotune.SourceKernel("f", path, args).text()
+    path.write_text('{% include "gone.c" %}')
+    with pytest.raises(KernelError, match=r"the Jinja2 source failed: 'gone\.c' not found"):
+        autotune.SourceKernel("f", path, args).text()
+    path.write_text("{% if %}")
+    with pytest.raises(KernelError, match="the Jinja2 source failed: Expected an expression"):
+        autotune.SourceKernel("f", path, args).text()
