@@ -41,6 +41,7 @@ Define = bool | int | float | str
 Reference = Callable[..., object]
 Extent = int | Sequence[int]
 
+_CXX_FLAGS = ("-x", "c++")
 _ARG, _CONSTANT = Check(KernelError, "arg"), Check(KernelError, "constant")
 _WORKSPACE = Check(KernelError, "workspace")
 
@@ -175,7 +176,8 @@ class SourceKernel:
             names it: ``"::gemm"``, or ``"gemm<float, 4>"`` for an instance of a template.
         source: source text, a path to a file (`pathlib.Path` or a one-line string that ends in
             ``.cu``, ``.c``, ``.cpp``, ``.cuh`` or ``.j2``), or a `jinja2.Template`. Headers that a
-            file includes in quotes are looked up in its folder too.
+            file includes in quotes are looked up in its folder too. Texts for the CPU are C;
+            those of ``.cpp`` files, and with the flags ``-x c++``, are C++.
         args: what callers pass, in the order of the entry's parameters; see `arg`, `constant`.
         defines: knobs, which become ``#define`` lines at the beginning of the source, or variables
             of the Jinja2 template. In ``#pragma unroll NAME`` they count too; 0 removes it.
@@ -312,6 +314,7 @@ class SourceKernel:
                 check_launch_given(self.name, source, one)
         path = self._path()
         headers = header_flags(path, source) if path is not None else ()
+        cxx = path is not None and _is_cxx(path) and not of_language(language).cxx
         return Kernel(
             name=self.name,
             language=language,
@@ -319,7 +322,7 @@ class SourceKernel:
             args=tuple(self.args),
             calls=tuple([replace(one, omitted=()) if one.omitted else one for one in calls]),
             workspace=tuple(self.workspace),
-            flags=(*self.flags, *headers),
+            flags=(*(_CXX_FLAGS if cxx else ()), *self.flags, *headers),
         )
 
     def _call(self, check: Check) -> KernelCall:
@@ -334,6 +337,11 @@ class SourceKernel:
 
 def _looks_like_path(text: str) -> bool:
     return "\n" not in text and text.endswith((".cu", ".c", ".cpp", ".cuh", ".j2"))
+
+
+def _is_cxx(path: Path) -> bool:
+    """Return whether a file is named as those of C++, be it a template of Jinja2."""
+    return path.name.removesuffix(".j2").endswith(".cpp")
 
 
 def _is_template(source: object) -> bool:

@@ -87,3 +87,19 @@ def test_a_template_of_jinja_includes_files_beside_it(tmp_path, monkeypatch):
     path.write_text("{% if %}")
     with pytest.raises(KernelError, match="the Jinja2 source failed: Expected an expression"):
         autotune.SourceKernel("f", path, args).text()
+
+
+def test_a_file_of_cxx_is_compiled_as_such_for_the_cpu(tmp_path):
+    path = tmp_path / "f.cpp"
+    path.write_text(
+        "#include <algorithm>\n"
+        "void f(const float* x, float* y) {\n"
+        "  std::transform(x, x + 4, y, [](float v) { return 2 * v; });\n}\n"
+    )
+    args = [autotune.arg("x", (4,)), autotune.arg("y", (4,), role="out")]
+    source = autotune.SourceKernel("f", path, args)
+    x, y = np.arange(4, dtype="float32"), np.zeros(4, "float32")
+    autotune.build(source, target="llvm")(x, y)
+    assert y.tolist() == [0, 2, 4, 6]
+    assert source.kernel("cuda").flags == ()
+    assert autotune.SourceKernel("f", path.read_text(), args).kernel("c").flags == ()
