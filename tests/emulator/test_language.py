@@ -261,6 +261,20 @@ def test_global_atomics_add_up_over_blocks():
     assert b.view(np.int32)[1] == 127
 
 
+def test_the_numbers_of_a_vector_are_added_atomically():
+    text = """
+extern "C" __global__ void f(float* sums) {
+  if (threadIdx.x + blockIdx.x == 0)
+    for (int i = 0; i < 8; ++i) sums[i] = 0;
+  __syncthreads();
+  atomicAdd(reinterpret_cast<float2*>(sums), make_float2(1, threadIdx.x));
+  float4 old = atomicAdd(reinterpret_cast<float4*>(sums + 4), make_float4(1, 2, 3, 4));
+  if (old.x == 63) atomicAdd(sums + 2, old.w);
+}"""
+    found = run(text, [np.zeros(8, F32)], block=64)
+    np.testing.assert_array_equal(found, [64, 2016, 252, 0, 64, 128, 192, 256])
+
+
 def test_several_kernels_share_a_workspace():
     text = """
 extern "C" __global__ void part(const float* a, float* w) {

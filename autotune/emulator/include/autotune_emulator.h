@@ -22,6 +22,7 @@
 #include "emulator/rounding.h"
 #include "emulator/packed_integers.h"
 #include "emulator/half_functions.h"
+#include "emulator/half_conversions.h"
 #include "emulator/fibers.h"
 #include "emulator/state.h"
 #include "emulator/shared_memory.h"

@@ -91,3 +91,12 @@ static inline T atomicCAS(T* at, typename emulator::Same<T>::type compare,
   T old = emulator::load_quietly(at);
   return emulator::swap_in<T>(at, old == compare ? value : old);
 }
+
+// Of the numbers of a vector each is added atomically.
+static inline float2 atomicAdd(float2* at, float2 value) {
+  return {atomicAdd(&at->x, value.x), atomicAdd(&at->y, value.y)};
+}
+static inline float4 atomicAdd(float4* at, float4 value) {
+  return {atomicAdd(&at->x, value.x), atomicAdd(&at->y, value.y), atomicAdd(&at->z, value.z),
+          atomicAdd(&at->w, value.w)};
+}

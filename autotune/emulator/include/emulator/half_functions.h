@@ -134,7 +134,6 @@ static inline __nv_bfloat162 __halves2bfloat162(const __nv_bfloat16& a, const __
     return (a.x op b.x ? 0xFFFFu : 0u) | (a.y op b.y ? 0xFFFF0000u : 0u);                    \
   }
 EMULATOR_COMPARE(eq, ==)
-EMULATOR_COMPARE(ne, !=)
 EMULATOR_COMPARE(lt, <)
 EMULATOR_COMPARE(le, <=)
 EMULATOR_COMPARE(gt, >)

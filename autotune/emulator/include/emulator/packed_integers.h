@@ -77,12 +77,15 @@ EMULATOR_DOTS(unsigned, uint16_t, uint8_t, ushort2, uchar4)
   EMULATOR_OF_BOTH(name, s, int, expression) EMULATOR_OF_BOTH(name, u, uint, expression)
 EMULATOR_OF_BOTH(__vadd, , uint, x + y)
 EMULATOR_OF_BOTH(__vsub, , uint, x - y)
-EMULATOR_OF_ALL(__vadds, emulator::limited(x + y, least, most))
-EMULATOR_OF_ALL(__vsubs, emulator::limited(x - y, least, most))
+EMULATOR_OF_BOTH(__vadd, ss, int, emulator::limited(x + y, least, most))
+EMULATOR_OF_BOTH(__vadd, us, uint, emulator::limited(x + y, least, most))
+EMULATOR_OF_BOTH(__vsub, ss, int, emulator::limited(x - y, least, most))
+EMULATOR_OF_BOTH(__vsub, us, uint, emulator::limited(x - y, least, most))
 EMULATOR_OF_ALL(__vmax, x < y ? y : x)
 EMULATOR_OF_ALL(__vmin, y < x ? y : x)
 EMULATOR_OF_ALL(__vabsdiff, x < y ? y - x : x - y)
 EMULATOR_OF_BOTH(__vavg, u, uint, (x + y + 1) >> 1)
+EMULATOR_OF_BOTH(__vavg, s, int, (x + y + 1) >> 1)
 EMULATOR_OF_BOTH(__vhadd, u, uint, (x + y) >> 1)
 EMULATOR_OF_BOTH(__vcmp, eq, uint, x == y ? -1 : 0)
 EMULATOR_OF_BOTH(__vcmp, ne, uint, x != y ? -1 : 0)
@@ -90,6 +93,12 @@ EMULATOR_OF_ALL(__vcmpgt, x > y ? -1 : 0)
 EMULATOR_OF_ALL(__vcmpge, x >= y ? -1 : 0)
 EMULATOR_OF_ALL(__vcmplt, x < y ? -1 : 0)
 EMULATOR_OF_ALL(__vcmple, x <= y ? -1 : 0)
+EMULATOR_OF_BOTH(__vset, eq, uint, x == y)
+EMULATOR_OF_BOTH(__vset, ne, uint, x != y)
+EMULATOR_OF_ALL(__vsetgt, x > y)
+EMULATOR_OF_ALL(__vsetge, x >= y)
+EMULATOR_OF_ALL(__vsetlt, x < y)
+EMULATOR_OF_ALL(__vsetle, x <= y)
 #undef EMULATOR_OF_ALL
 #undef EMULATOR_OF_BOTH
 #undef EMULATOR_PARTS
@@ -97,5 +106,17 @@ static inline unsigned __vneg2(unsigned a) { return __vsub2(0, a); }
 static inline unsigned __vneg4(unsigned a) { return __vsub4(0, a); }
 static inline unsigned __vabs2(unsigned a) { return __vmaxs2(a, __vneg2(a)); }
 static inline unsigned __vabs4(unsigned a) { return __vmaxs4(a, __vneg4(a)); }
+static inline unsigned __vnegss2(unsigned a) { return __vsubss2(0, a); }
+static inline unsigned __vnegss4(unsigned a) { return __vsubss4(0, a); }
+static inline unsigned __vabsss2(unsigned a) { return __vmaxs2(a, __vnegss2(a)); }
+static inline unsigned __vabsss4(unsigned a) { return __vmaxs4(a, __vnegss4(a)); }
+static inline unsigned __vsads2(unsigned a, unsigned b) {
+  const unsigned apart = __vabsdiffs2(a, b);
+  return (apart & 0xffff) + (apart >> 16);
+}
+static inline unsigned __vsadu2(unsigned a, unsigned b) {
+  const unsigned apart = __vabsdiffu2(a, b);
+  return (apart & 0xffff) + (apart >> 16);
+}
 static inline unsigned __vsads4(unsigned a, unsigned b) { return __dp4a(__vabsdiffs4(a, b), 0x01010101u, 0u); }
 static inline unsigned __vsadu4(unsigned a, unsigned b) { return __dp4a(__vabsdiffu4(a, b), 0x01010101u, 0u); }

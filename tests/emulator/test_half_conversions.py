@@ -1,0 +1,97 @@
+"""Conversions that round in one direction, and comparisons of what is no number."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.emulator.test_language import run
+
+DTYPES = {"half": np.float16, "bfloat16": ml_dtypes.bfloat16}
+TYPES = {"half": "__half", "bfloat16": "__nv_bfloat16"}
+VALUES = np.array(
+    [
+        *(0.1, -0.1, 1e-8, -1e-8, 1e-30, 65504, 65505, 65519, 65520, 1e30, -1e30, 3.3e38),
+        *(-3.3e38, 1.0, 2049, -2049, 0.0, 1e-45, -1e-45, 6e-8, 1 / 3, -1 / 3, np.inf, -np.inf),
+        *(6.1e-5, 1.0009),
+    ],
+    "float32",
+)
+
+
+def computed(expression, given, ctype):
+    text = f"""#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+extern "C" __global__ void f(const {ctype}* a, float* out) {{
+  {ctype} x = a[threadIdx.x];
+  out[threadIdx.x] = {expression};
+}}"""
+    out = np.zeros(given.size, "float32")
+    return run(text, [given, out], orders=(0,), block=given.size)
+
+
+def neighbours(name, values):
+    """Return the greatest numbers of a type that are not above values, the least not below."""
+    all_there_are = np.arange(2**16, dtype=np.uint16).view(DTYPES[name])
+    with np.errstate(invalid="ignore"):  # of NaNs that signal
+        known = all_there_are.astype("float64")
+    known = np.unique(known[~np.isnan(known)])
+    exact = values.astype("float64")
+    below = known[np.searchsorted(known, exact, "right") - 1]
+    return below, known[np.searchsorted(known, exact, "left")]
+
+
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("source", ["float", "int"])
+def test_conversions_round_in_the_direction_of_their_name(name, source):
+    given = VALUES
+    if source == "int":
+        given = np.array([0, 1, -1, 2049, -2049, 70000, -70000, 2**31 - 1, -(2**31), 257], "int32")
+    below, above = neighbours(name, given)
+    expected = {"rd": below, "ru": above, "rz": np.where(given < 0, above, below)}
+    for direction, wanted in expected.items():
+        call = f"float(__{source}2{name}_{direction}(x))"
+        np.testing.assert_array_equal(computed(call, given, source), wanted.astype("float32"))
+
+
+PAIRS = [("1.0f", "1.0f"), ("1.0f", "2.0f"), ("2.0f", "1.0f"), ("NAN", "1.0f"), ("NAN", "NAN")]
+# What holds of equal, of less, of greater numbers, and where one of them is none.
+COMPARISONS = {
+    "eq": (1, 0, 0, 0), "ne": (0, 1, 1, 0), "lt": (0, 1, 0, 0), "ge": (1, 0, 1, 0),
+    "equ": (1, 0, 0, 1), "neu": (0, 1, 1, 1), "ltu": (0, 1, 0, 1), "leu": (1, 1, 0, 1),
+    "gtu": (0, 0, 1, 1), "geu": (1, 0, 1, 1),
+}  # fmt: skip
+
+
+def calls_of(comparison, name):
+    """Yield what compares each of `PAIRS`: numbers, and pairs of numbers in three ways."""
+    pair = f"{TYPES[name]}2"
+    for a, b in [(f"{TYPES[name]}({a})", f"{TYPES[name]}({b})") for a, b in PAIRS]:
+        yield f"__h{comparison}({a}, {b})"
+        both = f"({pair}({a}, {a}), {pair}({b}, {b}))"
+        yield f"float(__h{comparison}2{both}.y) != 0"
+        yield f"__hb{comparison}2{both}"
+        yield f"__h{comparison}2_mask{both} == 0xFFFFFFFFu"
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_comparisons_are_ordered_unless_they_are_called_unordered(name):
+    calls = [call for comparison in COMPARISONS for call in calls_of(comparison, name)]
+    said = [[*holds, holds[3]] for holds in COMPARISONS.values()]
+    lines = "".join(f"  out[{i}] = {call};\n" for i, call in enumerate(calls))
+    text = f"""#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+extern "C" __global__ void f(float* out) {{
+{lines}}}"""
+    found = run(text, [np.zeros(len(calls), "float32")], orders=(0,))
+    wrong = found != np.repeat(np.ravel(said), 4)
+    assert not wrong.any(), [call for call, is_wrong in zip(calls, wrong, strict=True) if is_wrong]
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_extremes_are_no_numbers_only_where_that_is_asked_for(name):
+    a, b = f"{TYPES[name]}(NAN)", f"{TYPES[name]}(x)"
+    x = np.array([3.0], "float32")
+    for extreme in ("max", "min"):
+        assert computed(f"float(__h{extreme}({a}, {b}))", x, "float") == [3]
+        assert np.isnan(computed(f"float(__h{extreme}_nan({a}, {b}))", x, "float"))
+        assert computed(f"float(__h{extreme}_nan({b}, {b}))", x, "float") == [3]
