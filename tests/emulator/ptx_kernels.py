@@ -187,6 +187,24 @@ def _of_floats(instruction, result, inputs, close=False):
     )
 
 
+def _of_words(instruction, *given):
+    """One instruction of each word `x` and what is computed of another one, `y`."""
+    names = ", ".join(f"%{i + 1}" for i in range(len(given)))
+    compute = _asm(
+        f"{instruction} %0, {names}{', 0xC6' if instruction == 'lop3.b32' else ''};",
+        [("=r", "z")],
+        [("r", each) for each in given],
+    )
+    return Ptx(
+        f"""
+  for (int i = t; i < 1024; i += 32) {{
+    unsigned x = a[i], y = a[(i * 5 + 1) % 1024], z;
+  {compute}
+    b[i] = z;
+  }}"""
+    )
+
+
 def _tensors():
     """Loads a box across the edges of a matrix, and stores it to another place."""
     words = ", ".join(f"{word:#x}u" for word in tensor_map(13, 40, "float16", 8))
@@ -235,6 +253,17 @@ KERNELS = {
     "to-halves": _of_floats("cvt.rn.f16x2.f32", "r", 2),
     "to-bfloats": _of_floats("cvt.rn.bf16x2.f32", "r", 2),
     "to-tf32": _of_floats("cvt.rna.tf32.f32", "r", 1),
+    "logic": _of_words("lop3.b32", "x", "y", "x * 7"),
+    "permute": _of_words("prmt.b32", "x", "y", "x * y"),
+    "extract": _of_words("bfe.u32", "x", "y % 41", "y / 41 % 41"),
+    "extract-signed": _of_words("bfe.s32", "x", "y % 41", "y / 41 % 41"),
+    "insert": _of_words("bfi.b32", "x", "y", "y % 41", "y / 41 % 41"),
+    "funnel-left": _of_words("shf.l.wrap.b32", "x", "y", "x * y"),
+    "funnel-right": _of_words("shf.r.wrap.b32", "x", "y", "x * y"),
+    "exp2-whole": _of_floats("ex2.approx.f32", "f", 1, close=True),
+    "reciprocal-whole": _of_floats("rcp.approx.f32", "f", 1, close=True),
+    "rsqrt": _of_floats("rsqrt.approx.f32", "f", 1, close=True),
+    "sqrt": _of_floats("sqrt.approx.f32", "f", 1, close=True),
     "exp2": _of_floats("ex2.approx.ftz.f32", "f", 1, close=True),
     "reciprocal": _of_floats("rcp.approx.ftz.f32", "f", 1, close=True),
     "min-halves": Ptx(

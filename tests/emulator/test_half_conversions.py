@@ -95,3 +95,35 @@ def test_extremes_are_no_numbers_only_where_that_is_asked_for(name):
         assert computed(f"float(__h{extreme}({a}, {b}))", x, "float") == [3]
         assert np.isnan(computed(f"float(__h{extreme}_nan({a}, {b}))", x, "float"))
         assert computed(f"float(__h{extreme}_nan({b}, {b}))", x, "float") == [3]
+
+
+def test_doubles_and_whole_numbers_are_rounded_once():
+    above = np.array([-1, 0, 1], "int32")  # of a number in the middle of two others
+    for expression, expected in {
+        "__half2float(__double2half(1.0 + 0x1p-11 + 0x1p-40 * x))": [1, 1, 1 + 2**-10],
+        "__half2float(__half(1.0 + 0x1p-11 + 0x1p-40 * x))": [1, 1, 1 + 2**-10],
+        "__bfloat162float(__double2bfloat16(1.0 + 0x1p-8 + 0x1p-40 * x))": [1, 1, 1 + 2**-7],
+        "__bfloat162float(__ll2bfloat16_rn((1ll << 40) + (1ll << 32) + x))": [
+            *(2.0**40, 2.0**40, 2.0**40 + 2.0**33)
+        ],
+        "__bfloat162float(__double2bfloat16(x * 1e300))": [-np.inf, 0, np.inf],
+        "__half2float(__double2half(x * 1e-300))": [0, 0, 0],
+    }.items():
+        assert computed(expression, above, "int").tolist() == expected, expression
+
+
+def test_infinities_tell_their_sign():
+    found = computed(
+        "__hisinf(__half(x))", np.array([np.inf, -np.inf, 1, np.nan], "float32"), "float"
+    )
+    assert found.tolist() == [1, -1, 0, 0]
+
+
+@pytest.mark.parametrize("to", ["int", "ll"])
+@pytest.mark.parametrize("source", ["float", "double"])
+def test_integers_are_rounded_in_the_direction_of_their_name(source, to):
+    given = np.array([-2.9, -2.5, -2.1, 2.1, 2.5, 2.9, -0.5, 0.5, 3.5], "float32")
+    functions = {"rn": np.rint, "rz": np.trunc, "rd": np.floor, "ru": np.ceil}
+    for direction, function in functions.items():
+        found = computed(f"__{source}2{to}_{direction}(x)", given, "float")
+        np.testing.assert_array_equal(found, function(given))

@@ -28,7 +28,7 @@ def clipped(value, bits, signed):
 PARTS = {
     "__vadd": lambda x, y, bits, signed: clipped(x + y, bits, signed),
     "__vsub": lambda x, y, bits, signed: clipped(x - y, bits, signed),
-    "__vavg": lambda x, y, bits, signed: (x + y + 1) >> 1,
+    "__vavg": lambda x, y, bits, signed: (x + y + (x + y >= 0)) >> 1,
     "__vseteq": lambda x, y, bits, signed: x == y,
     "__vsetne": lambda x, y, bits, signed: x != y,
     "__vsetgt": lambda x, y, bits, signed: x > y,
@@ -75,3 +75,11 @@ def test_the_least_number_has_an_opposite_that_is_limited():
         for name, value in (("__vnegss", -x), ("__vabsss", abs(x))):
             expected = packed(np.minimum(value, least - 1), bits)
             np.testing.assert_array_equal(computed(f"{name}{count}{given}"), expected)
+
+
+def test_averages_of_signed_numbers_are_rounded_as_on_an_h200():
+    found = [
+        computed(f"__vavgs{count}(x, y)")[[1, 5, 6, 7, 8, 9, 14]].tolist() for count in (2, 4)
+    ]
+    assert [found[0][0], *found[0][4:]] == [2902286033, 3891197540, 2498516273, 4125208364]
+    assert found[1][:4] == [2902286032, 3774175745, 250787917, 1005590297]

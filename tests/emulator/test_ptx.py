@@ -64,6 +64,13 @@ ON_A_DEVICE = {
     "to-halves": 859429100,
     "to-bfloats": 616011488,
     "to-tf32": 2822297526,
+    "logic": 1773637210,
+    "permute": 1148174482,
+    "extract": 1608294255,
+    "extract-signed": 1694426545,
+    "insert": 403053879,
+    "funnel-left": 2707686781,
+    "funnel-right": 3028405920,
     "min-halves": 1142164367,
     "widen-half": 3959969897,
     "named-barriers": 3547978460,
@@ -97,8 +104,43 @@ def test_an_approximation_is_near_what_it_approximates(name, function):
     np.testing.assert_allclose(b.view("float32"), wanted, rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("exp2-whole", np.exp2),
+        ("reciprocal-whole", np.reciprocal),
+        ("rsqrt", lambda x: 1 / np.sqrt(x)),
+        ("sqrt", np.sqrt),
+    ],
+    ids=["exp2", "rcp", "rsqrt", "sqrt"],
+)
+def test_an_approximation_without_ftz_keeps_the_smallest_numbers(name, function):
+    a, b = KERNELS[name].arrays()
+    run_emulated(KERNELS[name].source().kernel("cuda"), [a, b], (0,))
+    with np.errstate(all="ignore"):
+        wanted = function(a.view("float32"))
+    np.testing.assert_allclose(b.view("float32"), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "function"), [("lg2", np.log2), ("tanh", np.tanh)])
+def test_logarithms_and_tangents_are_those_of_the_host(name, function):
+    body = f"""
+  float y;
+  asm("{name}.approx.f32 %0, %1;" : "=f"(y) : "f"(__uint_as_float(a[t])));
+  b[t] = __float_as_uint(y);"""
+    case = Ptx(body, "floats", block=64)
+    a, b = case.arrays()
+    run_emulated(case.source().kernel("cuda"), [a, b], (0,))
+    with np.errstate(all="ignore"):
+        wanted = function(a[:64].view("float32"))
+    np.testing.assert_allclose(b[:64].view("float32"), wanted, rtol=1e-6, atol=1e-7)
+
+
+APPROXIMATIONS = {"exp2", "reciprocal", "exp2-whole", "reciprocal-whole", "rsqrt", "sqrt"}
+
+
 def test_every_kernel_of_instructions_is_compared():
-    assert {*ON_A_DEVICE, "exp2", "reciprocal"} == set(KERNELS)
+    assert {*ON_A_DEVICE, *APPROXIMATIONS} == set(KERNELS)
 
 
 def is_known(instruction):

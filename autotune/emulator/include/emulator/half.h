@@ -51,6 +51,18 @@ struct Bfloat16 {
   }
 };
 
+// A float that is rounded further as the number would be: where it is not the number itself its last bit is
+// set (rounding to odd, Boldo and Melquiond, "When double rounding is odd", 2005).
+template <class T>
+EMULATOR_KEPT float odd_float(T value) {
+  const long double exact = static_cast<long double>(value);
+  const float near = static_cast<float>(exact);
+  if (near == exact || isnan(near)) return near;
+  uint32_t bits = float_bits(near);
+  if (fabsl(static_cast<long double>(near)) > fabsl(exact)) --bits;
+  return bits_float(bits | 1);
+}
+
 // The bits of a number, and of a pair, by the names that CUDA has for them.
 template <class Format>
 struct Raw {
@@ -69,11 +81,11 @@ struct Small {
   Small(const Raw<Format>& raw) : bits(raw.x) {}
   operator Raw<Format>() const { return {bits}; }
   Small(float value) : bits(Format::narrow(value)) {}
-  Small(double value) : bits(Format::narrow(static_cast<float>(value))) {}
-  Small(int value) : bits(Format::narrow(static_cast<float>(value))) {}
-  Small(unsigned value) : bits(Format::narrow(static_cast<float>(value))) {}
-  Small(long long value) : bits(Format::narrow(static_cast<float>(value))) {}
-  Small(long value) : bits(Format::narrow(static_cast<float>(value))) {}
+  Small(double value) : bits(Format::narrow(odd_float(value))) {}
+  Small(int value) : bits(Format::narrow(odd_float(value))) {}
+  Small(unsigned value) : bits(Format::narrow(odd_float(value))) {}
+  Small(long long value) : bits(Format::narrow(odd_float(value))) {}
+  Small(long value) : bits(Format::narrow(odd_float(value))) {}
   Small(short value) : bits(Format::narrow(static_cast<float>(value))) {}
   Small(signed char value) : bits(Format::narrow(static_cast<float>(value))) {}
   Small(bool value) : bits(Format::narrow(value ? 1.0f : 0.0f)) {}

@@ -58,7 +58,7 @@ static inline __nv_bfloat162 __high2bfloat162(const __nv_bfloat162& v) { return 
   static inline T __##small##2##name##_rz(const Small& v) { return emulator::to_integer<T>(truncf(v)); } \
   static inline T __##small##2##name##_rd(const Small& v) { return emulator::to_integer<T>(floorf(v)); } \
   static inline T __##small##2##name##_ru(const Small& v) { return emulator::to_integer<T>(ceilf(v)); }  \
-  static inline Small __##name##2##small##_rn(T v) { return Small(static_cast<float>(v)); }
+  static inline Small __##name##2##small##_rn(T v) { return Small(emulator::odd_float(v)); }
 #define EMULATOR_INTEGERS(small, Small)                  \
   EMULATOR_INTEGER(small, Small, short, short)           \
   EMULATOR_INTEGER(small, Small, ushort, unsigned short) \
@@ -140,7 +140,10 @@ EMULATOR_COMPARE(gt, >)
 EMULATOR_COMPARE(ge, >=)
 #undef EMULATOR_COMPARE
 EMULATOR_SMALL bool __hisnan(const EMULATOR_S& a) { return a != a; }
-EMULATOR_SMALL int __hisinf(const EMULATOR_S& a) { return isinf(static_cast<float>(a)); }
+// -1 of minus infinity.
+EMULATOR_SMALL int __hisinf(const EMULATOR_S& a) {
+  return isinf(static_cast<float>(a)) ? (a.bits & 0x8000u ? -1 : 1) : 0;
+}
 
 #define EMULATOR_UNARY(name, function)                  \
   EMULATOR_SMALL EMULATOR_S name(const EMULATOR_S& a) { \

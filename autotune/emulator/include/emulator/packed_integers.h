@@ -85,7 +85,7 @@ EMULATOR_OF_ALL(__vmax, x < y ? y : x)
 EMULATOR_OF_ALL(__vmin, y < x ? y : x)
 EMULATOR_OF_ALL(__vabsdiff, x < y ? y - x : x - y)
 EMULATOR_OF_BOTH(__vavg, u, uint, (x + y + 1) >> 1)
-EMULATOR_OF_BOTH(__vavg, s, int, (x + y + 1) >> 1)
+EMULATOR_OF_BOTH(__vavg, s, int, (x + y + (x + y >= 0)) >> 1)  // away from zero
 EMULATOR_OF_BOTH(__vhadd, u, uint, (x + y) >> 1)
 EMULATOR_OF_BOTH(__vcmp, eq, uint, x == y ? -1 : 0)
 EMULATOR_OF_BOTH(__vcmp, ne, uint, x != y ? -1 : 0)

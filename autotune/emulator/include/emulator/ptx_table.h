@@ -3,6 +3,7 @@
 // operations that are not among them are those of ptx_atomics.h.
 #pragma once
 
+#include "ptx_arithmetic.h"
 #include "ptx_atomics.h"
 #include "ptx_fp8.h"
 #include "ptx_matrix.h"
@@ -102,6 +103,19 @@ EMULATOR_OWN PtxPerform ptx_known(const char* name, int words) {
       {"max.NaN.f32", ptx_max_nan, 3},
       {"min.NaN.f32", ptx_min_nan, 3},
       {"min.u16x2", ptx_min_halves, 3},
+      {"lop3.b32", ptx_logic, 5},
+      {"prmt.b32", ptx_permute, 4},
+      {"bfe.u32", ptx_extract, 4},
+      {"bfe.s32", ptx_extract_signed, 4},
+      {"bfi.b32", ptx_insert, 5},
+      {"shf.l.wrap.b32", ptx_funnel_left, 4},
+      {"shf.r.wrap.b32", ptx_funnel_right, 4},
+      {"ex2.approx.f32", ptx_exp2_whole, 2},
+      {"rcp.approx.f32", ptx_reciprocal_whole, 2},
+      {"rsqrt.approx.f32", ptx_rsqrt, 2},
+      {"sqrt.approx.f32", ptx_sqrt, 2},
+      {"lg2.approx.f32", ptx_log2, 2},
+      {"tanh.approx.f32", ptx_tanh, 2},
       {"ex2.approx.ftz.f32", ptx_exp2, 2},
       {"rcp.approx.ftz.f32", ptx_reciprocal, 2},
       {"cvt.f32.f16", ptx_widen_half, 2},

@@ -52,12 +52,17 @@ EMULATOR_ROUNDED_4(__fmaf, float, (volatile float a, volatile float b, volatile 
 EMULATOR_ROUNDED_4(__fma, double, (volatile double a, volatile double b, volatile double c), fma(a, b, c))
 static inline float __frsqrt_rn(float v) { return static_cast<float>(1 / sqrt(static_cast<double>(v))); }
 
-#define EMULATOR_TO_INTEGERS(from, From)                                                             \
-  EMULATOR_ROUNDED_4(__##from##2int, int, (From v), emulator::to_integer<int>(rint(v)))              \
-  EMULATOR_ROUNDED_4(__##from##2uint, unsigned, (From v), emulator::to_integer<unsigned>(rint(v)))   \
-  EMULATOR_ROUNDED_4(__##from##2ll, long long, (From v), emulator::to_integer<long long>(rint(v)))   \
-  EMULATOR_ROUNDED_4(__##from##2ull, unsigned long long, (From v),                                   \
-                     emulator::to_integer<unsigned long long>(rint(v)))
+// By functions that name the direction: compilers may take rint() apart as if the mode were the usual one.
+#define EMULATOR_TO_INTEGER(name, From, To)                                                \
+  static inline To name##_rn(From v) { return emulator::to_integer<To>(rint(double(v))); } \
+  static inline To name##_rz(From v) { return emulator::to_integer<To>(trunc(v)); }        \
+  static inline To name##_rd(From v) { return emulator::to_integer<To>(floor(v)); }        \
+  static inline To name##_ru(From v) { return emulator::to_integer<To>(ceil(v)); }
+#define EMULATOR_TO_INTEGERS(from, From)                \
+  EMULATOR_TO_INTEGER(__##from##2int, From, int)        \
+  EMULATOR_TO_INTEGER(__##from##2uint, From, unsigned)  \
+  EMULATOR_TO_INTEGER(__##from##2ll, From, long long)   \
+  EMULATOR_TO_INTEGER(__##from##2ull, From, unsigned long long)
 EMULATOR_TO_INTEGERS(float, float)
 EMULATOR_TO_INTEGERS(double, double)
 EMULATOR_ROUNDED_4(__int2float, float, (volatile int v), v)
@@ -70,6 +75,7 @@ EMULATOR_ROUNDED_4(__double2float, float, (volatile double v), v)
 static inline double __int2double_rn(int v) { return v; }
 static inline double __uint2double_rn(unsigned v) { return v; }
 #undef EMULATOR_TO_INTEGERS
+#undef EMULATOR_TO_INTEGER
 #undef EMULATOR_ARITHMETIC
 #undef EMULATOR_ROUNDED_4
 #undef EMULATOR_ROUNDED
