@@ -49,6 +49,10 @@ def product(a, b, transposed):
 Q, K, V = (variable(2, n, 12, name=name) for n, name in ((4, "q"), (5, "k"), (5, "v")))
 
 
+def cast(x, dtype):
+    return apply(ops.Cast(dtype), x)
+
+
 def bert(scale=lambda scores: over(scores, number(2.0)), mask=None):
     """Return attention as ONNX has it: keys transposed, scores seen as heads."""
     q, k, v = heads(Q, 3), heads(K, 3), heads(V, 3)
@@ -197,6 +201,10 @@ NO_ATTENTION = {
         softmax(product(Q, K, True))),
     "another axis": lambda: product(
         apply(ops.Softmax(1), product(Q, K, True)), V, False),
+    "scores in wider floats than values": lambda: product(
+        cast(softmax(product(Q, K, True)), "float16"), cast(V, "float16"), False),
+    "values in wider floats than scores": lambda: product(
+        cast(softmax(product(cast(Q, "float16"), cast(K, "float16"), True)), "float32"), V, False),
     "a logarithm": lambda: product(apply(ops.LogSoftmax(), product(Q, K, True)), V, False),
 }  # fmt: skip
 

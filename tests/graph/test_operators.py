@@ -172,6 +172,15 @@ def test_expressions_of_whole_numbers_and_bools_are_their_references(name):
     assert op.infer(*[TensorType(x.shape, x.dtype.name) for x in (a, b)]).dtype == computed.dtype
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint64", "int8"])
+def test_negative_of_whole_numbers_wraps_around_in_their_dtype(dtype):
+    x = np.array([0, 1, 5, 127], dtype)
+    given = te.placeholder(x.shape, dtype)
+    computed = evaluate(ops.Negative().compute(given), [(given, x)])
+    assert computed.dtype == dtype
+    np.testing.assert_array_equal(computed, np.negative(x))
+
+
 def test_halves_round_to_even_and_signs_keep_what_is_not_a_number():
     x = np.array([0.5, 1.5, -2.5, np.nan, -0.1], "float32")
     given = te.placeholder(x.shape, x.dtype.name)

@@ -70,6 +70,12 @@ def _special(name: str) -> Callable[[Array], Array]:
     return function
 
 
+def _negated(value: Expr) -> Expr:
+    """Return a number with the other sign; of an unsigned one, what wraps around, in its dtype."""
+    unsigned = value.dtype.startswith("uint")
+    return te.const(0, value.dtype) - value if unsigned else -value
+
+
 Exp = _unary("exp", te.exp, np.exp)
 Exp2 = _unary("exp2", te.exp2, np.exp2)
 Log = _unary("log", te.log, np.log)
@@ -99,7 +105,7 @@ Trunc = _unary("trunc", te.trunc, np.trunc)
 # Halves become even numbers, as in numpy, ONNX and PyTorch; TVM's ``round`` takes the farther one.
 Nearbyint = _unary("nearbyint", te.nearbyint, np.rint)
 Abs = _unary("abs", te.abs, np.abs)
-Negative = _unary("negative", lambda v: -v, np.negative)
+Negative = _unary("negative", _negated, np.negative)
 Copy = _unary("copy", lambda v: v, np.copy)
 
 

@@ -52,6 +52,9 @@ def attention(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Val
     # One matrix for all heads is read by products as it is; here each head has its own.
     if not q.shape[0] == k.shape[0] == v.shape[0] == node.output.shape[0] or k.shape != v.shape:
         return None
+    # Scores may be in wider floats than values: the operator has one dtype.
+    if len({each.dtype for each in (q, k, v, node.output)}) > 1:
+        return None
     if scores.causal and q.shape[1] > k.shape[1]:
         return None  # queries that see no key get zeros there, and here the mean of all
     (q, more), (k, most) = (_unscaled(reader, each, origin) for each in (q, k))

@@ -195,9 +195,11 @@ def power(call: Call, a: Operand, b: Operand) -> Value:
             return result
         if b == -1:
             return call.apply(ops.Divide(), call.constant(1, dtype), x)
-        if isinstance(b, float) and b != int(b):
+        if isinstance(b, float) and not b.is_integer():  # infinity is none either
             return call.binary(ops.Power, x, b, dtype)
         return _whole_power(call, x, int(b))
+    if not dtype.startswith(("float", "bfloat")):
+        call.refuse("exponent", "a number, where powers are whole numbers", "a tensor")
     return call.binary(ops.Power, a, b, dtype)
 
 
