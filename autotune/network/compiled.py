@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from autotune.errors import GraphError
-from autotune.graph import Constant
+from autotune.graph import Constant, TensorType
 from autotune.network.inputs import check_apart, lent, set_input
 from autotune.network.plan import ExecutionPlan, MemoryKind, Placement, PlanStep
 from autotune.runtime.arrays.array import NDArray, array, empty
@@ -59,6 +59,14 @@ class CompiledNetwork:
     modules: tuple[Module, ...]
     target: Target
     branches: bool = False
+
+    def __repr__(self) -> str:
+        """Return what it takes and gives; the plan of a large network would fill the screen."""
+        plan = self.plan
+        named = zip(plan.input_names, plan.inputs, strict=True)
+        given = ", ".join(f"{name}: {TensorType(at.shape, at.dtype)}" for name, at in named)
+        made = ", ".join(str(TensorType(each.shape, each.dtype)) for each in plan.outputs)
+        return f"CompiledNetwork({given} -> {made}; {len(plan.steps)} kernels for {self.target})"
 
     def instance(
         self, where: Device | None = None, memory: InstanceMemory | None = None

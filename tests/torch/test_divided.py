@@ -117,9 +117,14 @@ UNKNOWN = {
     "of_which_one_result_is_missing": lambda x: torch.linalg.slogdet(x)[1] + x,
     "refused_for_its_length": lambda x: torch.sort(x.repeat(1, 300), 1)[0][:, :16],
     "of_whole_numbers_to_a_power": lambda x: ((x * 8).long() ** (x > 0).long()).float() / 8,
-    "of_images_of_bytes": lambda x: F.interpolate(
-        (x * 80 + 100).clamp(0, 255).to(torch.uint8)[None, None], scale_factor=(1, 2),
-        mode="bilinear")[0, 0, :, ::2].float() / 80,
+    "of_images_of_bytes": lambda x: (
+        F.interpolate(
+            (x * 80 + 100).clamp(0, 255).to(torch.uint8)[None, None],
+            scale_factor=(1, 2),
+            mode="bilinear",
+        )[0, 0, :, ::2].float()
+        / 80
+    ),
     "of_transposed_rows": lambda x: torch.ops.divided.turned(x.t()).t(),
 }
 

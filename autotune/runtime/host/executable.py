@@ -24,6 +24,7 @@ from autotune.runtime.host.host_helper import (
     RunStruct,
     host_helper,
 )
+from autotune.runtime.host.plain_calls import calling_helper
 from autotune.runtime.host.registered import RegisteredCalls
 from autotune.runtime.host.stopwatch import Stopwatch
 from autotune.runtime.timing import Clocks, TimeOptions
@@ -46,7 +47,7 @@ class CpuExecutable(Executable):
 
     def __init__(self, artifact: str, kernel: Kernel, device: Device) -> None:
         super().__init__(kernel, device)
-        self._helper = host_helper()
+        self._helper = calling_helper()
         self._library = load_library(artifact, f"kernel {kernel.name!r}")
         self.calls_out = RegisteredCalls.of(kernel.name, self._library)
         self.entries = [self._entry(one.entry) for one in kernel.calls]

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from autotune.errors import DeviceError
 from autotune.runtime.device import Device
 from autotune.runtime.host.executable import CpuExecutable
-from autotune.runtime.host.host_helper import RunStruct, host_helper
+from autotune.runtime.host.host_helper import RunStruct
+from autotune.runtime.host.plain_calls import calling_helper
 from autotune.runtime.host.stopwatch import Stopwatch
 from autotune.runtime.program import Program, ProgramStep
 from autotune.runtime.timing import Clocks
@@ -30,7 +31,7 @@ class HostProgram(Program):
         super().__init__(steps)
         del branches  # every kernel has all cores
         self.device = device
-        self._helper = host_helper()
+        self._helper = calling_helper()
         self.watch = Stopwatch()
         self._executables: list[CpuExecutable] = []
         for step in self.steps:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from autotune.runtime.host.host_helper import MomentStruct, host_helper
 from autotune.runtime.timing import Clocks
@@ -71,9 +72,12 @@ class Stopwatch:
     """
 
     def __init__(self) -> None:
-        self._helper = host_helper()
         self._ends = (MomentStruct * 2)()
         self.restart()
+
+    @cached_property
+    def _helper(self) -> ctypes.CDLL:
+        return host_helper()
 
     def restart(self) -> None:
         """Forget what was timed."""
