@@ -1,6 +1,7 @@
 """Moves of elements, and images in other sizes, against PyTorch in float64."""
 
 import functools
+import math
 
 import pytest
 
@@ -105,3 +106,23 @@ def test_lines_and_volumes_in_other_sizes_are_those_of_torch():
         (lambda x: F.interpolate(x, size=9, mode="linear"), t(1, 2, 6)),
         (lambda x: F.interpolate(x, size=(3, 4, 5), mode="trilinear"), t(1, 2, 2, 3, 4)),
     )
+
+
+NEAREST = [  # extents before, and sizes or factors; in float64 all of these were other pixels
+    ((6,), {"scale_factor": 1.2}),
+    ((2,), {"size": 50}),
+    ((2,), {"scale_factor": 1.1}),
+    ((2, 2), {"scale_factor": (2.1, 1.1)}),
+    ((9, 7), {"size": (57, 60)}),
+    ((2, 6, 3), {"scale_factor": (1.1, 2.4, 1.3)}),
+]
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.uint8])
+def test_nearest_pixels_are_those_of_torch(mode, dtype):
+    cases = []
+    for extents, how in NEAREST:
+        pixels = torch.arange(math.prod(extents)).reshape(1, 1, *extents).to(dtype)
+        cases.append((functools.partial(F.interpolate, mode=mode, **how), pixels))
+    check_each(*cases, rtol=0)

@@ -19,19 +19,21 @@ class _Axis:
     Attributes:
         extent: before.
         size: after.
-        scale: of sizes, as the model gives it.
+        scale: of sizes, as the model gives it: then a float32.
         region: where the part begins and ends that is kept, as parts of the extent.
     """
 
     extent: int
     size: int
-    scale: float
+    scale: float | np.float32
     region: tuple[float, float]
 
     def coordinates(self, call: Call, mode: str) -> Array:
         """Return where each element of the result is, in elements of the data."""
         x = np.arange(self.size, dtype="float64")
         n, size, scale = self.extent, self.size, self.scale
+        if isinstance(scale, np.float32):  # the model's; by others than it the nearest differ
+            x = x.astype("float32")
         begin, end = self.region
         match mode:
             case "half_pixel":
@@ -171,11 +173,16 @@ def _axes_of(call: Call, x: Value) -> list[_Axis]:
         if sizes is None:
             assert scales is not None
             begin, end = regions[i]
-            size = math.floor(extent * scales[i] * ((end - begin) if regions[i] != (0, 1) else 1))
-            found[axis] = _Axis(extent, size, scales[i], regions[i])
+            part = extent * (end - begin) if regions[i] != (0, 1) else extent
+            found[axis] = _Axis(extent, _floor(part, scales[i]), scales[i], regions[i])
         else:
             found[axis] = _Axis(extent, sizes[i], sizes[i] / extent, regions[i])
     return _kept_ratio(call, found, list(axes)) if sizes is not None else found
+
+
+def _floor(extent: float, scale: np.float32) -> int:
+    """Return a size, in float32: 0.7 of 10 elements are 7, though its float32 is a little less."""
+    return math.floor(np.float32(extent) * scale)
 
 
 def _kept_ratio(call: Call, found: list[_Axis], axes: list[int]) -> list[_Axis]:
@@ -193,11 +200,11 @@ def _kept_ratio(call: Call, found: list[_Axis], axes: list[int]) -> list[_Axis]:
 
 def _scales_and_sizes(
     call: Call, scales_at: int
-) -> tuple[list[float] | None, tuple[int, ...] | None]:
+) -> tuple[list[np.float32] | None, tuple[int, ...] | None]:
     scales = None
     if call.has(scales_at):
         given = call.known(scales_at, "scales")
-        scales = [float(n) for n in given.astype("float64")] if given.size else None
+        scales = list(given.astype("float32")) if given.size else None
     sizes = call.whole(3, "sizes") if call.opset >= 11 and call.has(3) else None
     return scales, sizes or None
 
@@ -241,9 +248,8 @@ def _upsample(call: Call) -> Value:
     given = (
         call.known(1, "scales") if call.opset >= 9 else np.asarray(call.attribute("scales", ()))
     )
-    scales = [float(n) for n in given]
-    numbers = zip(x.shape, scales, strict=True)
-    axes = [_Axis(n, math.floor(n * scale), scale, (0.0, 1.0)) for n, scale in numbers]
+    numbers = zip(x.shape, given.astype("float32"), strict=True)
+    axes = [_Axis(n, _floor(n, scale), scale, (0.0, 1.0)) for n, scale in numbers]
     mode = call.attribute("mode", "nearest")
     return _sized(call, x, axes, "linear" if mode == "bilinear" else mode, "asymmetric")
 

@@ -24,18 +24,56 @@ _CUBIC = -0.75
 def nearest(call: Call, x: Value, *arguments: object) -> Value:
     """Take the nearest pixel along each axis."""
     results = call.type.shape[2:]
-    factors = {new // old for new, old in zip(results, x.shape[2:], strict=True)}
-    whole = all(new % old == 0 for new, old in zip(results, x.shape[2:], strict=True))
-    if len(results) == 2 and whole and len(factors) == 1:
-        (factor,) = factors
-        return x if factor == 1 else call.apply(ops.Upsampling(factor), x)
+    exact = "exact" in call.name
     scales = _scales(call, arguments, x.shape[2:], results)
-    half = 0.5 if "exact" in call.name else 0.0
-    for axis, (scale, extent) in enumerate(zip(scales, results, strict=True), 2):
-        places = np.floor((np.arange(extent) + half) * np.float32(scale)).astype("int64")
-        if extent != x.shape[axis]:
-            x = call.take(x, axis, np.minimum(places, x.shape[axis] - 1))
+    wide = x.dtype == "float64"
+    places = [
+        np.arange(new) * old // new
+        if len(results) == 2 and new in (old, 2 * old) and not exact  # whatever the factor is
+        else np.minimum(_nearest(scale, new, len(results), exact, wide), old - 1)
+        for scale, new, old in zip(scales, results, x.shape[2:], strict=True)
+    ]
+    if (factor := _factor(places, x.shape[2:])) and len(results) == 2:
+        return call.apply(ops.Upsampling(factor), x)
+    for axis, (taken, old) in enumerate(zip(places, x.shape[2:], strict=True), 2):
+        if not np.array_equal(taken, np.arange(old)):
+            x = call.take(x, axis, taken)
     return x
+
+
+def _nearest(scale: float, extent: int, rank: int, exact: bool, wide: bool) -> Array:
+    """Return the nearest pixel of each of the result, as torch's kernels compute it.
+
+    Their rounding matters: 3 times the float32 of 5 / 3 is a little less than 5. Those of images
+    take factors in float32 for all dtypes; the others subtract a half, and add it again.
+
+    Args:
+        scale: how far pixels of the result are apart.
+        extent: of the result.
+        rank: 2 of images.
+        exact: whether the centres of pixels are compared, not their corners.
+        wide: whether pixels are float64.
+    """
+    kind = np.float64 if wide else np.float32
+    numbers = np.arange(extent, dtype=kind)
+    if rank == 2:
+        at = (numbers + kind(0.5 if exact else 0)) * kind(np.float32(scale))
+    elif exact:
+        centres = np.float64(kind(scale)) * (numbers + 0.5) - 0.5  # multiplied and added at once
+        at = centres.astype(kind) + kind(0.5)
+    else:
+        at = numbers * kind(scale)
+    return np.floor(at.astype("float32")).astype("int64")
+
+
+def _factor(places: Sequence[Array], extents: Sequence[int]) -> int:
+    """Return how often each pixel is repeated along every axis; 0 where these differ."""
+    factor = len(places[0]) // extents[0]
+    same = all(
+        np.array_equal(taken, np.repeat(np.arange(extent), factor))
+        for taken, extent in zip(places, extents, strict=True)
+    )
+    return factor if same and factor > 1 else 0
 
 
 def _scales(
