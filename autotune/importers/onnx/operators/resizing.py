@@ -182,7 +182,7 @@ def _axes_of(call: Call, x: Value) -> list[_Axis]:
 
 def _floor(extent: float, scale: np.float32) -> int:
     """Return a size, in float32: 0.7 of 10 elements are 7, though its float32 is a little less."""
-    return math.floor(np.float32(extent) * scale)
+    return int(np.floor(np.float32(extent) * scale))
 
 
 def _kept_ratio(call: Call, found: list[_Axis], axes: list[int]) -> list[_Axis]:

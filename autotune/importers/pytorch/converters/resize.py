@@ -63,7 +63,8 @@ def _nearest(scale: float, extent: int, rank: int, exact: bool, wide: bool) -> A
         at = centres.astype(kind) + kind(0.5)
     else:
         at = numbers * kind(scale)
-    return np.floor(at.astype("float32")).astype("int64")
+    found: Array = np.floor(at.astype("float32")).astype("int64")
+    return found
 
 
 def _factor(places: Sequence[Array], extents: Sequence[int]) -> int:
