@@ -1,15 +1,22 @@
-"""Control flow whose conditions and counts are known while the model is read, and sequences."""
+"""Control flow, and sequences.
+
+Conditions and counts are known while the model is read, or both branches are computed.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 import numpy as np
 
+from autotune.errors import GraphError
 from autotune.graph import Value, ops
-from autotune.importers.onnx.call import Call, Converter, Operand
+from autotune.importers.onnx.call import Call, Converter, Operand, UnknownInput
 from autotune.importers.onnx.model import OnnxGraph
+from autotune.importers.onnx.operators.arithmetic import chosen
 
+logger = logging.getLogger("autotune")
 # Most iterations that a loop is unrolled to.
 _MOST = 1024
 
@@ -22,33 +29,89 @@ def _graph(call: Call, name: str) -> OnnxGraph:
 
 
 def _if(call: Call) -> list[Operand]:
-    """Return the outputs of the branch that the condition says."""
-    condition = bool(call.known(0, "the condition").reshape(-1)[0])
+    """Return the outputs of the branch that the condition says; where data say it, of both."""
+    try:
+        condition = bool(call.known(0, "the condition").reshape(-1)[0])
+    except UnknownInput as unknown:
+        return _both(call, unknown)
     return call.run_graph(_graph(call, "then_branch" if condition else "else_branch"), [])
 
 
+def _both(call: Call, unknown: UnknownInput) -> list[Operand]:
+    """Compute both branches, and choose between their outputs.
+
+    Raises:
+        UnknownInput: one cannot be computed, or their outputs are of different types.
+    """
+    try:
+        branches = [
+            call.run_graph(_graph(call, f"{name}_branch"), []) for name in ("then", "else")
+        ]
+        results = [
+            _either(call, call.value(0), a, b) for a, b in zip(*branches, strict=True)
+        ]  # fmt: skip
+    except GraphError as error:
+        raise UnknownInput(f"{unknown} ({error})", unknown.value) from error
+    logger.warning(
+        "%s: its condition depends on data, so both branches are computed; values= of inputs that "
+        "never change leave one out", call.node.label
+    )  # fmt: skip
+    return results
+
+
+def _either(call: Call, condition: Value, a: Operand, b: Operand) -> Operand:
+    """Return one of two results, which must be of one type."""
+    x, y = call.as_value(a), call.as_value(b)
+    if x.type != y.type:
+        call.refuse(f"which result it has must not depend on data: {x.type} or {y.type}")
+    return x if x is y else chosen(call, call.reshape(condition, ()), x, y)
+
+
 def _loop(call: Call) -> list[Operand]:
-    """Unroll a loop whose number of iterations is known."""
+    """Unroll a loop of a known number of iterations, at most, or until a known condition."""
     body = _graph(call, "body")
     count = int(call.known(0, "the number of iterations").reshape(-1)[0]) if call.has(0) else None
-    going: Operand = call.known(1, "the condition") if call.has(1) else np.asarray(True)
+    going: Operand = call.operand(1) if call.has(1) else np.asarray(True)
     state = list(call.inputs[2:])
     scanned: list[list[Operand]] = [[] for _ in range(len(body.outputs) - 1 - len(state))]
-    step = 0
+    step, active = 0, None
     while count is None or step < count:
         known = call.numbers(going)
-        if known is None:
-            call.refuse("its condition must be known while the model is read, but depends on data")
-        if not bool(known.reshape(-1)[0]):
+        if known is not None and not bool(known.reshape(-1)[0]):
             break
+        if known is None:
+            _check_ends(call, step, count is not None and not scanned)
+            active = _still_active(call, active, going)
         if step == _MOST:
             call.refuse(f"a loop of more than {_MOST} iterations is not unrolled")
         going, *results = call.run_graph(body, [np.asarray(step, "int64"), going, *state])
-        state = results[: len(state)]
-        for values, result in zip(scanned, results[len(state) :], strict=True):
+        new, more = results[: len(state)], results[len(state) :]
+        # Behind the end of the loop its state stays.
+        state = new if active is None else [
+            _either(call, active, a, b) for a, b in zip(new, state, strict=True)
+        ]  # fmt: skip
+        for values, result in zip(scanned, more, strict=True):
             values.append(result)
         step += 1
     return [*state, *[_stacked(call, values, 0) for values in scanned]]
+
+
+def _check_ends(call: Call, step: int, is_bounded: bool) -> None:
+    """Refuse a loop that data end, where its results have other shapes then."""
+    if is_bounded:
+        return
+    if step == 0:
+        call.known(1, "the condition")
+    call.refuse(
+        "its condition must be known while the model is read, but depends on data; that is "
+        "supported where the most iterations are known, and nothing is collected"
+    )
+
+
+def _still_active(call: Call, active: Value | None, going: Operand) -> Value:
+    """Return whether a loop goes on, if data say it."""
+    now = call.reshape(call.as_value(going), ())
+    return now if active is None else call.apply(ops.LogicalAnd(), active, now)
 
 
 def _stacked(call: Call, values: Sequence[Operand], axis: int) -> Operand:

@@ -127,7 +127,7 @@ def _dynamic(call: Call) -> list[Value]:
     divisor = chosen(call, nothing, call.number(1, scale), scale)
     start = call.apply(ops.Divide(), call.apply(ops.Negative(), least), divisor)
     zero = _limited(call, call.apply(ops.Nearbyint(), start), "uint8")
-    return [call.apply(ops.Quantize(0, "uint8"), x, divisor, zero), scale, zero]
+    return [call.apply(ops.Quantize(0, "uint8"), x, divisor, zero), divisor, zero]
 
 
 # ---- Layers of whole numbers
