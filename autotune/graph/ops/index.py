@@ -10,7 +10,7 @@ import numpy as np
 from autotune import te
 from autotune.graph.operator import Operator, Pattern
 from autotune.graph.ops.layout import DATA, arrange, by_letter, check_layout
-from autotune.graph.ops.spelling import define
+from autotune.graph.ops.spelling import as_tensor, define
 from autotune.graph.types import Array, TensorType
 from autotune.ir import Expr, as_expr
 from autotune.te.tensor import Tensor
@@ -46,7 +46,7 @@ class Take(Operator):
 
     def compute(self, *inputs: Tensor) -> Tensor:
         """Read at the index."""
-        data, indices = inputs
+        data, indices = inputs[0], as_tensor(inputs[1])
         at = self.axis(self.along, data.ndim)
         own = (*data.shape[:at], *indices.shape, *data.shape[at + 1 :])
         last = data.shape[at] - 1

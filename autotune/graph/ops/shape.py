@@ -11,7 +11,7 @@ import numpy as np
 from autotune import te, topi
 from autotune.errors import KernelError
 from autotune.graph.operator import Operator, Pattern
-from autotune.graph.ops.spelling import define
+from autotune.graph.ops.spelling import as_tensor, define
 from autotune.graph.types import Array, TensorType
 from autotune.ir import Expr
 from autotune.kernel.layout import TiledLayout
@@ -262,8 +262,9 @@ class Stack(Injective):
 
     def compute(self, *inputs: Tensor) -> Tensor:
         """Join what has one more dimension."""
-        at = self.axis(self.along, inputs[0].ndim + 1)
-        return topi.concatenate([topi.expand_dims(each, at) for each in inputs], at)
+        parts = [as_tensor(each) for each in inputs]
+        at = self.axis(self.along, parts[0].ndim + 1)
+        return topi.concatenate([topi.expand_dims(each, at) for each in parts], at)
 
     def reference(self, *inputs: Array) -> Array:
         """Join."""

@@ -22,3 +22,8 @@ def define(
 def each_element(x: Tensor, function: Callable[[Expr], Expr], name: str) -> Tensor:
     """Apply a function of one expression to every element."""
     return define(x.shape, lambda *i: function(x(*i)), name, tag.ELEMWISE)
+
+
+def as_tensor(given: Tensor | Expr) -> Tensor:
+    """Return a tensor; a constant without dimensions comes as a number (`fuse/function.py`)."""
+    return define((), lambda *_: given, "T_constant") if isinstance(given, Expr) else given

@@ -10,6 +10,7 @@ from autotune.tvm.relay import (
     build_module,
     expr,
     frontend,
+    image,
     nn,
     op,
     testing,
@@ -26,6 +27,6 @@ from autotune.tvm.relay.variable import Var
 __all__ = [
     *_operators, "Constant", "Expr", "Function", "IRModule", "TensorType", "Tuple", "Value", "Var",
     "analysis", "backend", "bind", "build", "build_config", "build_module", "create_executor",
-    "expr", "frontend", "load_param_dict", "nn",
+    "expr", "frontend", "image", "load_param_dict", "nn",
     "op", "optimize", "save_param_dict", "testing", "transform",
 ]  # fmt: skip

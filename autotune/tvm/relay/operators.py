@@ -12,9 +12,11 @@ import numpy as np
 from autotune.errors import GraphError
 from autotune.graph import Constant, TensorType, Value, apply, ops
 from autotune.tvm.relay.arguments import Numbers, check_values, whole_numbers
+from autotune.tvm.relay.coordinates import *
+from autotune.tvm.relay.coordinates import __all__ as _coordinates
 from autotune.tvm.relay.elementwise import *
 from autotune.tvm.relay.elementwise import __all__ as _elementwise
-from autotune.tvm.relay.elementwise import divide, multiply, sqrt, subtract
+from autotune.tvm.relay.elementwise import add, divide, exp, log, multiply, sqrt, subtract
 from autotune.tvm.relay.function import Tuple, flattened
 from autotune.tvm.relay.indexing import *
 from autotune.tvm.relay.indexing import __all__ as _indexing
@@ -109,6 +111,26 @@ def _reduction(kind: type[ops.Reduction]) -> Callable[..., Value]:
 
 sum, mean, max, min, prod = map(_reduction, (ops.Sum, ops.Mean, ops.Max, ops.Min, ops.Prod))
 argmax, argmin = map(_reduction, (ops.Argmax, ops.Argmin))
+
+
+def all(
+    data: Value, axis: Numbers | None = None, keepdims: bool = False, exclude: bool = False
+) -> Value:
+    """Return whether all elements along axes are true; over all by default."""
+    return cast(min(cast(data, "int32"), axis, keepdims, exclude), "bool")
+
+
+def any(
+    data: Value, axis: Numbers | None = None, keepdims: bool = False, exclude: bool = False
+) -> Value:
+    """Return whether an element along axes is true; over all by default."""
+    return cast(max(cast(data, "int32"), axis, keepdims, exclude), "bool")
+
+
+def logsumexp(data: Value, axis: Numbers | None = None, keepdims: bool = False) -> Value:
+    """Take the logarithm of the sum of the powers of e, over axes; over all by default."""
+    powers = exp(subtract(data, max(data, axis, True)))
+    return add(log(sum(powers, axis, keepdims)), max(data, axis, keepdims))
 
 
 def cast(data: Value, dtype: str) -> Value:
@@ -286,8 +308,11 @@ def ones(shape: Numbers, dtype: str = "float32") -> Value:
 
 
 __all__ = [
+    *_coordinates,
     *_elementwise,
     *_indexing,
+    "all",
+    "any",
     "argmax",
     "argmin",
     "broadcast_to",
@@ -300,6 +325,7 @@ __all__ = [
     "expand_dims",
     "full",
     "full_like",
+    "logsumexp",
     "max",
     "mean",
     "min",
