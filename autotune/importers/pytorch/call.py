@@ -59,6 +59,11 @@ class Call:
         """Raise the error for an argument that is not supported."""
         raise GraphError(f"{self.origin}: {self.name}: {argument} must be {expected}, got {got!r}")
 
+    def check_floats(self, value: Value) -> None:
+        """Refuse whole numbers where torch rounds them by rules of its own."""
+        if not value.dtype.startswith(("float", "bfloat")):
+            self.refuse("input", "of floats", value.dtype)
+
     def within(self, index: Value, extent: int, from_end: bool = False) -> None:
         """Say that indices are places of an axis, counted from its front, or from its end too.
 

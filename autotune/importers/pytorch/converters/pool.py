@@ -103,6 +103,7 @@ def avg_pool(
     ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Value:  # fmt: skip
     """Take the average of windows."""
+    call.check_floats(x)
     dims = _dims(call)
     sizes = _each(kernel_size, dims)
     sides = _each(padding, dims)

@@ -114,7 +114,7 @@ def averaged(
     call: Call, x: Value, output_size: object, align_corners: bool, *scales: object
 ) -> Value:
     """Weight all pixels near each one of the result: by products, as torch says of each pixel."""
-    _check_floats(call, x)
+    call.check_floats(x)
     library = torch("importers", GraphError)
     resize = getattr(library.ops.aten, call.name.split(".")[1]).default
     result = x
@@ -129,12 +129,6 @@ def averaged(
             weights = resize(pixels, (new, old), align_corners, scale, None)
             result = _product(call, result, axis, numbers_of(weights.reshape(new, old)))
     return result
-
-
-def _check_floats(call: Call, x: Value) -> None:
-    """Refuse bytes: torch weights them by whole numbers, which it rounds by its own rules."""
-    if not x.dtype.startswith(("float", "bfloat")):
-        call.refuse("input", "of floats (image.float())", x.dtype)
 
 
 def _product(call: Call, x: Value, axis: int, weights: Array) -> Value:
@@ -172,7 +166,7 @@ def _resized(
     call: Call, x: Value, align_corners: bool, arguments: Sequence[object], neighbours: object
 ) -> Value:
     """Resize along one axis after the other; 16-bit floats are weighted in float32."""
-    _check_floats(call, x)
+    call.check_floats(x)
     results = call.type.shape[2:]
     scales = _scales(call, arguments, x.shape[2:], results)
     kind = "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
