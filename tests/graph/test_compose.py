@@ -149,3 +149,9 @@ def test_the_passes_of_tvm_leave_norms_apart():
     graph = Graph.of(apply(ops.LayerNorm(), X, constant(8), constant(8)))
     assert not RELAY_CUDA.composes
     assert "nn.layer_norm" not in work_of(RELAY_CUDA(graph))
+
+
+def test_bools_of_one_element_are_numbers_to_the_matchers():
+    x = variable(2, 3, name="x", dtype="bool")
+    graph = Graph.of(apply(ops.Multiply(), x, number(np.array([False]), "bool")))
+    assert work_of(composed(graph)) == ["multiply"]

@@ -91,7 +91,8 @@ def scalar_of(value: Value) -> float | None:
     """
     if not isinstance(value, Constant) or value.type.size != 1:
         return None
-    return float(str(value.array.reshape(())[()]))
+    number = value.array.reshape(())[()]
+    return float(number if value.dtype == "bool" else str(number))
 
 
 def with_scalar(inputs: tuple[Value, ...]) -> tuple[Value, float] | None:
