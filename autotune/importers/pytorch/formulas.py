@@ -100,6 +100,8 @@ def _ldexp(x: Any, power: Any) -> Any:
 def _addbmm(x: Any, a: Any, b: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     """Add the sum of a batch's products: one product of all their columns."""
     count, rows, shared = a.shape
+    if not (a.is_floating_point() or a.is_complex()):  # fractions are cut off
+        beta, alpha = int(beta), int(alpha)
     left = a.transpose(0, 1).reshape(rows, count * shared)
     product = left @ b.reshape(count * shared, b.shape[2])
     product = product if alpha == 1 else product * alpha

@@ -93,6 +93,10 @@ FORMULAS = {
     ),
     "variance of too few": (lambda x: x.var(1, correction=9), ROWS),
     "deviation of one": (lambda x: x.std(correction=0), torch.tensor(2.0)),
+    "addbmm of whole numbers": (
+        lambda x, a: torch.addbmm(x, a, a.mT, beta=2.5, alpha=0.5),
+        torch.arange(25).reshape(5, 5), torch.arange(40).reshape(2, 5, 4),
+    ),
     "addbmm": (
         lambda x, a: torch.addbmm(x, a, a.mT, beta=0.5, alpha=2), ROWS[0, :, :5].clone(), ROWS,
     ),
