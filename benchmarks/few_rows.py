@@ -25,7 +25,7 @@ from typing import Any
 
 from benchmarks.cubin import Loaded, Replays, Time, race
 from benchmarks.float_products import TOLERANCE, Case
-from benchmarks.product_races import ARCH, Plan, built, untuned, verified
+from benchmarks.product_races import ARCH, Plan, built, in_order, untuned, verified
 from benchmarks.rivals import by_cublaslt, set_up
 from benchmarks.wgmma import HANGS_S, ends_within
 
@@ -171,7 +171,7 @@ def raced(name: str, plans: Mapping[str, Sequence[Plan]], seed: int) -> dict[str
     runs: dict[str, dict[str, Replays]] = {WRITING: {"": Replays(written.zero_)}}
     sides = list(sides_of(name, plans, seed))
     for side in sides:
-        after: Ways = [partial(_in_order, written.zero_, way) for way in side.ways]
+        after: Ways = [partial(in_order, written.zero_, way) for way in side.ways]
         for state, ways in (("hot", side.ways), ("cold", after)):
             runs[f"{state} {side.name}"] = {str(i): Replays(way) for i, way in enumerate(ways)}
     times = dict(zip(runs, race(list(runs.values()), CHOOSING, ROUNDS), strict=True))
@@ -180,11 +180,6 @@ def raced(name: str, plans: Mapping[str, Sequence[Plan]], seed: int) -> dict[str
         if side.kernel is not None:
             side.kernel.unload()
     return times
-
-
-def _in_order(*runs: Callable[[], Any]) -> None:
-    for run in runs:
-        run()
 
 
 def rows(name: str, times: Mapping[str, Time], ours: Sequence[str]) -> Iterator[str]:

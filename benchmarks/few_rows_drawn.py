@@ -33,12 +33,11 @@ from benchmarks.few_rows import (
     WRITING,
     WRITTEN_BYTES,
     Ways,
-    _in_order,
     check_device,
     libraries,
 )
 from benchmarks.half_products import Case
-from benchmarks.product_races import ARCH, Plan, built, untuned, verified
+from benchmarks.product_races import ARCH, Plan, built, in_order, untuned, verified
 from benchmarks.rivals import set_up
 from benchmarks.wgmma import HANGS_S, ends_within
 
@@ -176,7 +175,7 @@ def raced(case: Case, plans: Sequence[Plan], seed: int) -> dict[str, Any]:
     written = torch.empty(WRITTEN_BYTES // 4, device="cuda")
     runs: dict[str, dict[str, Replays]] = {WRITING: {"": Replays(written.zero_)}}
     for name, each in ways.items():
-        after: Ways = [partial(_in_order, written.zero_, way) for way in each]
+        after: Ways = [partial(in_order, written.zero_, way) for way in each]
         states: dict[str, Ways] = {"hot": each, "cold": after}
         for state, those in states.items():
             runs[f"{state} {name}"] = {str(i): Replays(way) for i, way in enumerate(those)}

@@ -4,6 +4,7 @@
     python -m benchmarks.odd_products --drawn 20 --seed 1    # others, drawn at random
     python -m benchmarks.odd_products --drawn 20 --seed 1 --of-few-rows    # from 64 rows on
     python -m benchmarks.odd_products --only "1023 nt" 2047 --each 12
+    python -m benchmarks.odd_products --cold                 # after 100 MB were written
 
 Two choices of each product take turns, neither of them tuned: the best by estimate on padded
 copies, and the best by estimate that reads the matrices as they are; with ``--each`` so many more
@@ -22,6 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from benchmarks.few_rows import WRITTEN_BYTES
 from benchmarks.half_products import TOLERANCES, Case, arrays_of, best_kinds
 from benchmarks.product_races import ARCH, Plan, built, in_turns
 from benchmarks.wgmma import HANGS_S, ends_within
@@ -97,12 +99,18 @@ def padded_library(case: Case, a: Any, b: Any) -> Callable[[], Any]:
     return lambda: torch.matmul(wide, right, out=out)
 
 
-def raced(case: Case, named: dict[str, dict[str, int]], plans: Sequence[Plan], seed: int) -> str:
+def raced(
+    case: Case, named: dict[str, dict[str, int]], plans: Sequence[Plan], seed: int, cold: bool
+) -> str:
     """Return the row of a product in the table."""
+    import torch
+
     a, b = arrays_of(case, seed)
     wanted = a.double() @ (b.t() if case.turned else b).double()
     tolerance = TOLERANCES[case.dtype]
-    found = in_turns(str(case), (a, b), wanted, tolerance, plans, padded_library(case, a, b))
+    before = torch.empty(WRITTEN_BYTES // 4, device="cuda").zero_ if cold else None
+    library = padded_library(case, a, b)
+    found = in_turns(str(case), (a, b), wanted, tolerance, plans, library, before)
     for choice, text in found["failures"]:
         print(f"  {text} {choice}", flush=True)
     cells = [str(case).replace(" nt", ", nt"), f"{found['cublas']:.2f}"]
@@ -121,6 +129,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--drawn", type=int, default=0, metavar="N", help="race N others instead")
     parser.add_argument("--of-few-rows", action="store_true", help="draw from 64 rows on")
     parser.add_argument("--each", type=int, default=0, metavar="N", help="choices more of each")
+    parser.add_argument("--cold", action="store_true", help="write 100 MB before each product")
     parser.add_argument("--seed", type=int, default=0, help="of drawn sizes, and of numbers")
     options = parser.parse_args(argv)
     cases = [Case.of(name) for name in options.only or TABLE]
@@ -138,7 +147,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(HEAD)
         for case, named, plans in planned:
             with ends_within(HANGS_S, case):
-                print(raced(case, named, plans, options.seed), flush=True)
+                print(raced(case, named, plans, options.seed, options.cold), flush=True)
 
 
 if __name__ == "__main__":

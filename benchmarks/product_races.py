@@ -9,6 +9,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -82,7 +83,7 @@ def verified(
 
 def in_turns(
     name: str, operands: Sequence[Any], wanted: Any, tolerance: float, plans: Sequence[Plan],
-    library: Callable[[], Any],
+    library: Callable[[], Any], before: Callable[[], Any] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the median times of a library and of the kernels that are right.
 
@@ -90,10 +91,15 @@ def in_turns(
         wanted: the result, of float64.
         tolerance: of errors, relative to the largest result.
         plans: the untuned choice first.
+        before: what runs before each of them, such as a write of more than the L2 cache holds; its
+            own time, as it takes its turn, does not count.
     """
     failures: list[Any] = []
     good = list(verified(operands, wanted, tolerance, plans, failures))
-    runs = [Replays(library), *(Replays(loaded.run) for _, loaded, _ in good)]
+    ways = [library, *(loaded.run for _, loaded, _ in good)]
+    if before is not None:
+        ways = [*(partial(in_order, before, way) for way in ways), before]
+    runs = [Replays(way) for way in ways]
     taken: list[list[float]] = [[] for _ in runs]
     for number in range(WARM + ROUNDS):
         for place in range(len(runs)):
@@ -102,11 +108,19 @@ def in_turns(
     runs.clear()
     for _, loaded, _ in good:
         loaded.unload()
-    cublas, *ours = (float(np.median(each[WARM:])) for each in taken)
+    medians = [float(np.median(each[WARM:])) for each in taken]
+    less = 0.0 if before is None else medians.pop()
+    cublas, *ours = (median - less for median in medians)
     times = [(us, choice) for us, (choice, *_) in zip(ours, good, strict=True)]
     untuned = next((us for us, choice in times if choice == plans[0][0]), float("nan"))
     return {"case": name, "cublas": cublas, "untuned": untuned, "times": times,
             "failures": failures}  # fmt: skip
+
+
+def in_order(*runs: Callable[[], Any]) -> None:
+    """Run some functions, one after another."""
+    for run in runs:
+        run()
 
 
 def row(result: Mapping[str, Any]) -> str:
