@@ -60,7 +60,7 @@ FEWEST = 4
 # estimated, below which reading them as they are is faster: with few rows, and with more.
 MANY_PRODUCTS, OF_COPIES_OF_FEW, OF_COPIES = 2**26, 0.83, 0.92
 # Ranges of K that blocks of a cluster take, and fragments of 8 rows of a tile, at most.
-RANGES, WIDEST = (1, 2, 4, 8), 32
+RANGES, WIDEST = tuple(range(1, 9)), 32
 # Rows that a narrow tile has all of.
 ONE_TILE = 32
 TEXTS = (

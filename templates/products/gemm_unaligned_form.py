@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import gemm_skinny
-from .gemm_tma_form import HALO
+from .gemm_tma_form import HALO, SWAPPED_REDUCE, SWAPPED_REDUCING
 
-# Where ranges of the knob start: behind `gemm_skinny`, and behind all other families.
+# Where ranges of the knob start: behind `gemm_skinny`, behind `conv2d_halo`, and behind all others.
 FIRST, MORE_CLUSTERS = gemm_skinny.VALUE + 1, HALO + 1
+THREE_ROWS = SWAPPED_REDUCE + len(SWAPPED_REDUCING)
 # Further clusters: blocks along M and N.
 CLUSTERS = ((2, 1), (4, 1))
 
@@ -53,7 +54,9 @@ def _forms() -> dict[int, Form]:
     both = (0, 1)
     first = [Form(by_class, 1, n) for n in (1, 2) for by_class in both]
     more = [Form(by_class, m, n) for m, n in CLUSTERS for by_class in both]
-    return {**dict(enumerate(first, FIRST)), **dict(enumerate(more, MORE_CLUSTERS))}
+    three = [Form(by_class, 3, 1) for by_class in both]
+    ranges = ((FIRST, first), (MORE_CLUSTERS, more), (THREE_ROWS, three))
+    return {knob: form for start, forms in ranges for knob, form in enumerate(forms, start)}
 
 
 _FORMS = _forms()

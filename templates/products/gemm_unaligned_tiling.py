@@ -152,24 +152,31 @@ class Tiling:
     def a_maps(self, stored_k: int) -> str:
         """Return the tensor maps of a: of its rows, or of those of each class.
 
+        Where its last rows are fewer than those of a box, maps with boxes of as many follow.
+
         Args:
             stored_k: elements from one row of a to the next.
         """
+        part = self.tile_m // self.form.cluster_n
+        last = (self.rows - 1) % part // 8 * 8 + 8
+        boxes = [part, *[last] * (last < part)]
+        return _initializers([each for rows in boxes for each in self._maps_of_a(stored_k, rows)])
+
+    def _maps_of_a(self, stored_k: int, box_rows: int) -> list[tuple[int, ...]]:
+        """Return the tensor maps of a with boxes of so many rows."""
         s = self.shape
         if not self.by_class:
-            maps = [tensor_map(s.m, stored_k, s.dtype, self.tile_m // self.form.cluster_n)]
-        else:
-            maps = [
-                tensor_map(
-                    common.ceil_div(s.m - row, self.classes),
-                    s.k + row * s.k % VECTOR,
-                    s.dtype,
-                    self.tile_m // self.form.cluster_n,
-                    self.classes * s.k,
-                )
-                for row in range(self.classes)
-            ]
-        return _initializers(maps)
+            return [tensor_map(s.m, stored_k, s.dtype, box_rows)]
+        return [
+            tensor_map(
+                common.ceil_div(s.m - row, self.classes),
+                s.k + row * s.k % VECTOR,
+                s.dtype,
+                box_rows,
+                self.classes * s.k,
+            )
+            for row in range(self.classes)
+        ]
 
     @property
     def b_classes(self) -> int:

@@ -81,6 +81,15 @@ CASES = {
     "unaligned-1x2": unaligned(
         (0, 1, 2), Gemm(66, 137, 72, "bfloat16"), warps_m=8, frags_n=10, band=1
     ),
+    "unaligned-3x1-nt": unaligned(
+        (0, 3, 1), Gemm(131, 71, 72, "float16", 1, False, True), warps_m=8, frags_n=6, band=1
+    ),
+    "unaligned-3x1-two-ranges": unaligned(
+        (1, 3, 1), Gemm(131, 71, 171, "float16"), frags_n=2, split=2, band=1
+    ),
+    "unaligned-five-ranges": unaligned(
+        (0,), Gemm(35, 71, 576, "float16"), frags_n=5, split=5, band=1
+    ),
     "bf16x3": (
         gemm_bf16x3, Gemm(70, 74, 140, epilogue=REST),
         {"tile_n": 80, "chunk": 64, "stages": 2, "in_turn": 1, "split": 2, "band": 1},

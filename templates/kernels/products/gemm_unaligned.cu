@@ -21,11 +21,17 @@
   DEFINE_RS_WGMMA(NAME, TRANSPOSES_RIGHT, OWN_COLUMNS, TILE_M / 2, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
 DEFINE_OWN_WGMMA(issue_wgmma, ", 0")
 
-__constant__ __align__(128) TensorMap a_maps[CLASSES] = {A_MAPS};
+// Behind the maps of the classes are those with smaller boxes, for the last part of each.
+__constant__ __align__(128) TensorMap a_maps[CLASSES * (1 + (LAST_PART < PART))] = {A_MAPS};
 
 // Returns whether a tile has a row of A in bounds from this one on; the first tile of a cluster has its first row.
 __device__ __forceinline__ bool has_row(const Tile& tile, int row_offset) {
   return (CLUSTER_M == 1 && row_offset == 0) || tile.row(row_offset) < M;
+}
+
+// Returns whether a part of a tile is the last one of its class, of which a smaller box is loaded.
+__device__ __forceinline__ bool is_last_part(const Tile& tile, int row_offset) {
+  return LAST_PART < PART && tile.first + row_offset == LAST_PART_FROM;
 }
 
 // Returns the blocks of the cluster that have tiles of the same rows, as a mask.
@@ -60,7 +66,9 @@ __device__ __forceinline__ void produce_tiles(const SharedStorage& smem, const I
     const int first = first_k_tile(), end = first + tile.k_tiles(), part = across_in_cluster(blockIdx.x) * PART;
     int of_a = 0;
 #pragma unroll
-    for (int i = 0; i < TILE_M; i += PART) of_a += both && has_row(tile, i) ? PART * CHUNK * 2 : 0;
+    for (int i = 0; i < TILE_M; i += PART)
+      of_a += both && has_row(tile, i) ? (is_last_part(tile, i) ? LAST_PART : PART) * CHUNK * 2 : 0;
+    const TensorMap& map = a_maps[tile.row_class + (is_last_part(tile, part) ? CLASSES : 0)];
 #pragma unroll 1
     for (int k_tile = first; k_tile < end; ++k_tile) {
       const unsigned full = smem.full + state.stage * 8, to = smem.stages + state.stage * STAGE_BYTES;
@@ -68,7 +76,7 @@ __device__ __forceinline__ void produce_tiles(const SharedStorage& smem, const I
       if (chosen) {
         barrier_arrive_expect_tx(full, of_a + boxes.bytes(tile, k_tile));
         if (both && has_row(tile, part))
-          tma_load<CLUSTER_N>(to + part * 128, a_maps[tile.row_class], matrix, k_tile * CHUNK, tile.first + part, full,
+          tma_load<CLUSTER_N>(to + part * 128, map, matrix, k_tile * CHUNK, tile.first + part, full,
                               blocks_of_rows());
         boxes.copy(tile, k_tile, to + A_BYTES, full);
       }

@@ -19,6 +19,10 @@ constexpr int A_ALIKE = K % 2 ? 1 : K % 4 ? 2 : K % 8 ? 4 : 8, CLASSES = BY_CLAS
 // multicast a PART of A each, those of the same columns some boxes of B. The last tiles may be out of bounds.
 constexpr int CLUSTER_BLOCKS = CLUSTER_M * CLUSTER_N, PART = TILE_M / CLUSTER_N;
 constexpr int CLUSTERS_M = ((M + CLASSES - 1) / CLASSES + TILE_M * CLUSTER_M - 1) / (TILE_M * CLUSTER_M) * CLASSES;
+// The last part of a class may have fewer rows: of what a box has beyond a matrix, zeros are written, which takes longer
+// than to load rows. What is in shared memory instead of them is multiplied, but such sums are not written.
+constexpr int ROWS_OF_CLASS = (M + CLASSES - 1) / CLASSES, LAST_PART_FROM = (ROWS_OF_CLASS - 1) / PART * PART;
+constexpr int LAST_PART = (ROWS_OF_CLASS - LAST_PART_FROM + 7) / 8 * 8;
 constexpr int CLUSTERS_N = (N + TILE_N * CLUSTER_N - 1) / (TILE_N * CLUSTER_N);
 // Blocks that load what a block multiplies, itself included.
 constexpr int MULTICAST_PEERS = CLUSTER_M + CLUSTER_N - 1;
