@@ -179,7 +179,7 @@ class Padded:
 
     def kernel(self, shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernels of a choice: padding, and the product."""
-        whole = padded(shape)
+        whole = _with_whole_boxes(shape, choice)
         if _reads_b_unaligned(choice):
             source = gemm_unaligned.kernel(shape, choice, whole.k)
         else:
@@ -240,6 +240,25 @@ def _is_copied(shape: Gemm, name: str, choice: Mapping[str, int]) -> bool:
     if not along_k and by_boxes:
         return across != row
     return (across, shape.k) != (row, whole.k)
+
+
+def _with_whole_boxes(shape: Gemm, choice: Mapping[str, int]) -> Gemm:
+    """Return the shape of the copies, of operands along K with rows of zeros that fill boxes.
+
+    TMA takes longer to write zeros for what a box has beyond a matrix than to load as many rows.
+    """
+    whole = padded(shape)
+    if not gemm_half.by_boxes(choice) or shape.batch > 1:
+        return whole
+    tiling = gemm_tma.TmaTiling(whole, choice)
+    rows, columns = tiling.tile_m, tiling.tile_n
+    if tiling.form.swapped:
+        rows, columns = columns, rows
+    if not shape.transpose_a and _is_copied(shape, "a", choice):
+        whole = replace(whole, m=whole.m + -whole.m % rows)
+    if shape.transpose_b and _is_copied(shape, "b", choice):
+        whole = replace(whole, n=whole.n + -whole.n % columns)
+    return whole
 
 
 def _cycles_on_copies(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:

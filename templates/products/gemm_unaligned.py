@@ -45,9 +45,6 @@ HOPPER = Target(f"cuda -arch={ARCH}")
 # L2 cache holds too little of them, with the cycles of each more: 15.3 million took an H200 15.9,
 # 8.4 million 6.1 us.
 COPY_CYCLES, COPIED_BYTES, NEAR_COPIES, FAR_CYCLES = 500, 2650, 2**23, 0.0007
-# Shares of the time that multicast of a takes more, aligned or by class, that of b less, and
-# ranges of K more, than estimated.
-ALIGNED_PAIRS, CLASS_PAIRS, PAIRS_OF_ROWS, RANGES_OF_K = 0.092, 0.028, 0.022, 0.053
 # Of products of even rows that are known to be faster so untuned: rows, columns and elements of b.
 FEW_ROWS, MANY_COLUMNS, LARGE_B = range(64, 513), 2048, 2**22
 # Fewer rows of a, whose b is read so: elements of b, columns and terms from which on, and elements
@@ -58,7 +55,7 @@ LEAST_OF_FEW, FEW_COLUMNS, FEW_TERMS, EVEN_OF_FEW, READ_BYTES = 2**20, 64, 128, 
 FEWEST = 4
 # Multiply-adds of those drawn to compare with copies, and the share of the cycles on copies, as
 # estimated, below which reading them as they are is faster: with few rows, and with more.
-MANY_PRODUCTS, OF_COPIES_OF_FEW, OF_COPIES = 2**26, 0.83, 0.92
+MANY_PRODUCTS, OF_COPIES_OF_FEW, OF_COPIES = 2**26, 0.83, 0.9
 # Ranges of K that blocks of a cluster take, and fragments of 8 rows of a tile, at most.
 RANGES, WIDEST = tuple(range(1, 9)), 32
 # Rows that a narrow tile has all of.
@@ -80,6 +77,13 @@ class Factors:
         line_along_k, line: bytes as long as which a line of b takes more, by its alignment, where
             b is stored as [n, k] and as [k, n].
         latency: cycles from the release of a stage until it is full again, without its loads.
+        gathered, gathered_even: cycles in which a warpgroup gathers its part of b from shared
+            memory, where lines have odd lengths, and even ones.
+        by_class: share that rows of a take more which are read unaligned: they touch two lines.
+        written: cycles of a result.
+        exchanged: bytes of partial sums that blocks of a cluster exchange in a cycle.
+        aligned_pairs, class_pairs, pairs_of_rows, ranges: shares of the time that multicast of a
+            takes more, aligned or by class, that of b less, and ranges of K more.
     """
 
     launch: int
@@ -87,11 +91,21 @@ class Factors:
     line_along_k: int
     line: int
     latency: int
+    gathered: int
+    gathered_even: int
+    by_class: float
+    written: float
+    exchanged: float
+    aligned_pairs: float
+    class_pairs: float
+    pairs_of_rows: float
+    ranges: float
 
 
 # With up to 63 rows, fitted to 174 choices of 47 products, of which the estimate is off by 7% in
-# the mean; with more, to 244 choices of 49, which then differ from it by 4.8% within a product.
-OF_FEW, OF_MANY = Factors(4770, 44.2, 41, 25, 2000), Factors(6000, 42.6, 50, 34, 2260)
+# the mean; with more, to 497 choices of 30, which then differ from it by 3.6% in the median.
+OF_FEW = Factors(4770, 44.2, 41, 25, 2000, 96, 96, 0.7, 0.18, 12, 0.092, 0.028, 0.022, 0.053)
+OF_MANY = Factors(5000, 53.3, 188, 219, 2430, 156, 113, 1.04, 0.22, 8.6, 0.032, 0.012, 0.018, 0.008)
 
 
 def refusal(shape: Gemm, knob: int) -> str | None:
@@ -202,12 +216,14 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     # Products of 64 x 8 x 16 take 4 cycles.
     products = tiling.consumer_warpgroups * 4 * c["frags_n"] * 4
     # Shared memory, 128 bytes a cycle: right operands, gathered left ones, and TMA's writes.
-    of_k = CHUNK // 16 * tiling.tile_m / 4 + 96
+    line_length = shape.k if shape.transpose_b else shape.n
+    gathered = factors.gathered if line_length % 2 else factors.gathered_even
+    of_k = CHUNK // 16 * tiling.tile_m / 4 + gathered
     shared = tiling.consumer_warpgroups * of_k + tiling.stage_bytes / 128
     # Unaligned rows of a touch two cache lines each; those of b touch more sectors of 32 bytes.
     form, of_b = tiling.form, (CHUNK, tiling.tile_n)
     lines, length = reversed(of_b) if shape.transpose_b else of_b
-    of_a = tiling.tile_m * CHUNK * ITEM_BYTES * (1 + 0.7 * form.by_class)
+    of_a = tiling.tile_m * CHUNK * ITEM_BYTES * (1 + factors.by_class * form.by_class)
     more = factors.line_along_k if shape.transpose_b else factors.line
     b_bytes = lines * (ITEM_BYTES * (length + VECTOR) + more)
     loads = (of_a / form.cluster_n + b_bytes / form.cluster_m) / factors.loaded_bytes
@@ -216,27 +232,30 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     waiting = common.larger(0.0, latency - (c["stages"] - 1.32) * k_tile) / c["stages"]
     work = tiling.k_tiles * (k_tile + waiting)
     results = tiling.tile_m * tiling.tile_n
-    writing = results * 0.18 * together / split
-    # Blocks of a cluster exchange partial sums, 12 bytes a cycle, when all have theirs.
-    writing += (split > 1) * (440 + 4 * results * (1 - 1 / split) / 12)
+    writing = results * factors.written * together / split
+    # Blocks of a cluster exchange partial sums when all have theirs.
+    writing += (split > 1) * (440 + 4 * results * (1 - 1 / split) / factors.exchanged)
     # Where a is not read unaligned, a kernel before pads it.
     copied = (1 - tiling.by_class) * (shape.k % 8 > 0)
     before = copied * copying_cycles(shape.batch * shape.m * shape.k)
-    of_rows = common.pick(form.by_class, CLASS_PAIRS, ALIGNED_PAIRS)
-    shares = 1 + of_rows * (form.cluster_n - 1) - PAIRS_OF_ROWS * (form.cluster_m - 1)
-    shares += RANGES_OF_K * (split > 1)
+    of_rows = common.pick(form.by_class, factors.class_pairs, factors.aligned_pairs)
+    shares = 1 + of_rows * (form.cluster_n - 1) - factors.pairs_of_rows * (form.cluster_m - 1)
+    shares += factors.ranges * (split > 1)
     cycles: float = factors.launch + steps * (work + writing) * shares + before
     return cycles
 
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best by estimate."""
-    options = {**candidates(shape), "stages": [8, 6, 5, 4, 3], "band": [8, 4, 2, 1]}
-    return choices.best_of_all(
+    options = {**candidates(shape), "stages": [8, 6, 5, 4, 3], "band": [1]}
+    choice = choices.best_of_all(
         options,
         partial(_rules, shape=shape, target=target),
         partial(estimate, shape, target=target),
     )
+    # Estimates do not depend on it.
+    rows = Tiling(shape, choice).clusters_m
+    return choice | {"band": next(band for band in (8, 4, 2, 1) if band == 1 or band < 2 * rows)}
 
 
 def copying_cycles(elements: int) -> float:

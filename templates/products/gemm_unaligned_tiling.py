@@ -13,7 +13,7 @@ from .. import common
 from ..tensor_map import initializer, tensor_map, unswizzled_map
 from .gemm_shape import Gemm
 from .gemm_tma_form import KNOB
-from .gemm_tma_tiling import CLUSTERED, MULTIPROCESSORS
+from .gemm_tma_tiling import MULTIPROCESSORS
 from .gemm_unaligned_form import Form
 from .gemm_wgmma import PRODUCT_REGISTERS
 
@@ -25,6 +25,12 @@ BATCH_ROWS = 32
 # Registers of a consumer thread beside its accumulators, and of a producer thread, which the
 # kernel text has too.
 LEFT_REGISTERS, PRODUCER_REGISTERS = 64, 40
+# Clusters of one to eight blocks that an H200 runs at a time, of which a multiprocessor has one or
+# two blocks (cuOccupancyMaxActiveClusters): GPCs have different numbers of multiprocessors.
+CLUSTERS_AT_A_TIME = (
+    (132, 66, 39, 30, 22, 17, 15, 15),
+    (264, 132, 79, 62, 44, 39, 32, 30),
+)
 
 
 def classes_of(length: int) -> int:
@@ -109,10 +115,15 @@ class Tiling:
         return 4 * self.tile_m * self.tile_n // split * (split - 1)
 
     def at_a_time(self, target: Target) -> int:
-        """Return the blocks that run at a time: clusters of more than two leave some idle."""
+        """Return the blocks that run at a time: larger clusters leave multiprocessors idle."""
         sms = target.limits.sm_count if target.limits.sm_count > 1 else MULTIPROCESSORS
-        large = self.cluster_blocks > 2
-        return self.resident(target) * common.pick(large, min(CLUSTERED, sms), sms)
+        resident, blocks = self.resident(target), self.cluster_blocks
+        one, two = (
+            sum((blocks == size) * size * count for size, count in enumerate(counts, 1))
+            for counts in CLUSTERS_AT_A_TIME
+        )
+        most = common.larger(common.pick(resident > 1, two, one), 1)
+        return common.smaller(resident * sms, most)
 
     @property
     def pitch(self) -> int:

@@ -11,6 +11,7 @@ from autotune.templates.products import (
     gemm_skinny,
     gemm_tma_form,
     gemm_unaligned,
+    gemm_unaligned_tiling,
 )
 from autotune.templates.products.gemm_shape import Gemm
 from autotune.templates.products.gemm_unaligned_form import BOTH, B, Form
@@ -206,6 +207,19 @@ def test_ranges_of_k_run_together(form, changes, reason):
     shape = Gemm(64, 2093, 2315, "float16")
     choice = {**CHOICE, "wgmma": form.knob, "stages": 4, **changes}
     assert gemm_unaligned.violation(shape, choice, HOPPER) == reason
+
+
+def test_larger_clusters_leave_some_multiprocessors_idle():
+    shape = Gemm(206, 1002, 7566, "float16", 1, False, True)
+    choice = {**CHOICE, "wgmma": B, "stages": 6}
+    for split, frags, blocks in ((2, 16, 132), (3, 18, 117), (6, 18, 102), (8, 16, 120)):
+        tiling = gemm_unaligned_tiling.Tiling(shape, {**choice, "frags_n": frags, "split": split})
+        assert (tiling.resident(HOPPER), tiling.at_a_time(HOPPER)) == (1, blocks)
+
+
+def test_three_tiles_of_rows_share_columns_of_b_untuned():
+    choice = PADDED.default_choice(Gemm(235, 4831, 2341, "float16"), HOPPER)
+    assert (Form.of(choice["wgmma"]), 8 * choice["frags_n"]) == (Form(0, 3, 1), 80)
 
 
 def test_blocks_of_a_cluster_take_a_range_of_k_each():
