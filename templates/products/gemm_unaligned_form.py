@@ -9,7 +9,7 @@ from typing import Any
 from . import gemm_skinny
 from .gemm_tma_form import HALO, SWAPPED_REDUCE, SWAPPED_REDUCING
 
-# Where ranges of the knob start: behind `gemm_skinny`, behind `conv2d_halo`, and behind all others.
+# Where ranges of the knob start: behind `gemm_skinny`, `conv2d_halo`, and all other families.
 FIRST, MORE_CLUSTERS = gemm_skinny.VALUE + 1, HALO + 1
 THREE_ROWS = SWAPPED_REDUCE + len(SWAPPED_REDUCING)
 # Further clusters: blocks along M and N.

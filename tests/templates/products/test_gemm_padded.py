@@ -252,3 +252,22 @@ def test_vectors_of_eight_rows_of_more_than_four_gigabytes_are_written_where_the
     found = (tmp_path / "out").read_text()
     for row in range(1, 8):  # from the first aligned column of each
         assert f", {2 * (row * shape.n + 8 - row)};" in found
+
+
+@pytest.mark.parametrize(
+    ("shape", "copied"),
+    [
+        (Gemm(197, 3071, 767, "float16"), {"padded_a": 208 * 768}),
+        (Gemm(197, 3071, 767, "float16", 1, False, True), {"padded_a": 208 * 768}),
+        (Gemm(197, 3071, 768, "float16", 2), {}),
+    ],
+    ids=str,
+)
+def test_copies_have_rows_that_fill_boxes(shape, copied):
+    choice = PADDED.choice_on_copies(Gemm(197, 3071, 767, "float16"), HOPPER)
+    assert (gemm_tma.Form.of(choice["wgmma"]).swapped, choice["frags_n"]) == (1, 13)
+    made = PADDED.kernel(shape, choice)
+    sizes = {each.name: each.shape[0] for each in made.workspace}
+    assert {name: sizes[name] for name in copied} == copied
+    if shape.transpose_b:  # 48 tiles of 64 columns
+        assert sizes["padded_b"] == 3072 * 768

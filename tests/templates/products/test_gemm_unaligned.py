@@ -217,6 +217,26 @@ def test_larger_clusters_leave_some_multiprocessors_idle():
         assert (tiling.resident(HOPPER), tiling.at_a_time(HOPPER)) == (1, blocks)
 
 
+@pytest.mark.parametrize(
+    ("form", "frags", "boxes"),
+    [
+        (Form(0), 12, [96, 48]),  # rows 96 to 137
+        (Form(0), 18, [144]),
+        (Form(0, 1, 2), 20, [80, 64]),
+        (Form(1), 2, [16] * 8 + [8] * 8),  # rows 16 and 17 of a class
+    ],
+    ids=str,
+)
+def test_the_last_rows_of_a_are_loaded_by_boxes_of_as_many(form, frags, boxes):
+    shape = Gemm(138, 3795, 4217, "float16", 1, False, True)
+    tiling = gemm_unaligned_tiling.Tiling(shape, {**CHOICE, "wgmma": form.knob, "frags_n": frags})
+    maps = [
+        [int(word.strip(" u"), 0) for word in each.strip("{} ").split(",")]
+        for each in tiling.a_maps(4224).split("}}, ")
+    ]
+    assert [(words[14] & 0xFF) + 1 for words in maps] == boxes
+
+
 def test_three_tiles_of_rows_share_columns_of_b_untuned():
     choice = PADDED.default_choice(Gemm(235, 4831, 2341, "float16"), HOPPER)
     assert (Form.of(choice["wgmma"]), 8 * choice["frags_n"]) == (Form(0, 3, 1), 80)
