@@ -54,10 +54,14 @@ LEAST_OF_FEW, FEW_COLUMNS, FEW_TERMS, EVEN_OF_FEW, READ_BYTES = 2**20, 64, 128, 
 # Rows up to which even rows of b are read in tiles by ``mma.sync``, or by `few_rows_half`.
 FEWEST = 4
 # Multiply-adds of those drawn to compare with copies, and the share of the cycles on copies, as
-# estimated, below which reading them as they are is faster: with few rows, and with more.
+# estimated, below which reading them as they are is faster: with few rows, with more, and with as
+# many as this from which on it is another.
 MANY_PRODUCTS, OF_COPIES_OF_FEW, OF_COPIES = 2**26, 0.83, 0.9
+MANY_ROWS, OF_COPIES_OF_MANY = 768, 0.98
 # Ranges of K that blocks of a cluster take, and fragments of 8 rows of a tile, at most.
 RANGES, WIDEST = tuple(range(1, 9)), 32
+# Of few rows those to which estimates were fitted.
+RANGES_OF_FEW = (1, 2, 4, 8)
 # Rows that a narrow tile has all of.
 ONE_TILE = 32
 TEXTS = (
@@ -250,6 +254,8 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best by estimate."""
     options = {**candidates(shape), "stages": [8, 6, 5, 4, 3], "band": [1]}
+    if shape.m < FEW_ROWS.start:
+        options["split"] = [split for split in options["split"] if split in RANGES_OF_FEW]
     choice = choices.best_of_all(
         options,
         partial(_rules, shape=shape, target=target),
@@ -307,15 +313,16 @@ def cycles_of_few_rows(shape: Gemm, target: Target) -> float:
 def gains(shape: Gemm, choice: Mapping[str, int], target: Target, cycles_on_copies: float) -> bool:
     """Return whether a choice is known to beat padded copies where nothing was tuned.
 
-    On an H200 estimates and shares were fitted to 47 products of few rows and 49 of more. Of 45 of
-    more, drawn afterwards, 14 choices changed from those of the fit before: nine were faster, by
-    up to 1.31 times, and five slower, by up to 18%.
+    On an H200 estimates and shares were fitted to 47 products of few rows, and to 30 and 93 of
+    more. All of ten of fewer than 768 rows with shares of 0.9 to 1.1 were faster on copies; with
+    more rows six of nine from 0.9 to 0.98 were as they are, and two of 24 above.
     """
     few = _has_few_rows(shape)
     if not few and (shape.epilogue != Epilogue() or shape.batch > 1):
         return False
     many = few or (shape.m >= FEW_ROWS.start and shape.m * shape.n * shape.k >= MANY_PRODUCTS)
-    share = OF_COPIES_OF_FEW if few else OF_COPIES
+    share = OF_COPIES_OF_MANY if shape.m >= MANY_ROWS else OF_COPIES
+    share = OF_COPIES_OF_FEW if few else share
     return many and estimate(shape, choice, target) < share * cycles_on_copies
 
 
