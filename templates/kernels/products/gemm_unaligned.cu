@@ -29,11 +29,6 @@ __device__ __forceinline__ bool has_row(const Tile& tile, int row_offset) {
   return (CLUSTER_M == 1 && row_offset == 0) || tile.row(row_offset) < M;
 }
 
-// Returns whether a part of a tile is the last one of its class, of which a smaller box is loaded.
-__device__ __forceinline__ bool is_last_part(const Tile& tile, int row_offset) {
-  return LAST_PART < PART && tile.first + row_offset == LAST_PART_FROM;
-}
-
 // Returns the blocks of the cluster that have tiles of the same rows, as a mask.
 __device__ __forceinline__ unsigned blocks_of_rows() {
   unsigned blocks = 0;

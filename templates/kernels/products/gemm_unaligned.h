@@ -67,6 +67,11 @@ struct Tile {
   }
 };
 
+// Returns whether a part of a tile is the last one of its class, of which a smaller box is loaded.
+__device__ __forceinline__ bool is_last_part(const Tile& tile, int row_offset) {
+  return LAST_PART < PART && tile.first + row_offset == LAST_PART_FROM;
+}
+
 // Coordinates of a block, or of a tile, within its cluster.
 __device__ __forceinline__ int down_in_cluster(unsigned number) { return number % CLUSTER_M; }
 __device__ __forceinline__ int across_in_cluster(unsigned number) { return number % CLUSTER_BLOCKS / CLUSTER_M; }
