@@ -15,13 +15,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from autotune import SourceKernel, get_config, te, topi
+from autotune import SourceKernel, Target, get_config, te, topi
 from autotune.errors import TemplateError
 from autotune.task import register_operator
 from autotune.topi.nn.conv2d_transpose import conv2d_transpose_nchw
 from autotune.topi.nn.conv3d import conv3d
 
 from . import source, source_windows, te_common, te_conv2d, te_gemm, te_sums, te_winograd
+from .convolutions.conv2d_nhwc import Conv2dNhwc
+from .convolutions.window_shape import Window
+from .products.gemm_shape import HALVES
+from .quantised import has_mma
 from .te_common import Scheduled
 
 Pair = tuple[int, int]
@@ -67,6 +71,22 @@ def _by_tiles(data: te.Tensor) -> bool:
     return data.dtype != _OF_FLOAT or _TILED in get_config()
 
 
+def _by_hand(data: te.Tensor, out_dtype: str) -> bool:
+    """Return whether 16-bit floats have hand-written kernels: unless TVM's knobs are given."""
+    alike = data.dtype in HALVES and out_dtype == data.dtype
+    target = Target.current() or Target("cuda")
+    return alike and _TILED not in get_config() and has_mma(target) and not target.emulate
+
+
+def _nhwc(
+    data: te.Tensor, kernel: te.Tensor, moves: tuple[Pair, Sides, Pair], groups: int = 1
+) -> Conv2dNhwc:
+    """Return a convolution of NCHW images as one of NHWC images."""
+    (n, h, w, co, ci, kh, kw), (strides, padding, dilation) = _extents(data, kernel), moves
+    window = Window((kh, kw), strides, padding, dilation)
+    return Conv2dNhwc(n, h, w, co, ci, window, data.dtype, groups=groups)
+
+
 def plain(template: Any) -> Any:
     """Return the function of a template, to be run with the configuration that is current."""
     return template.__wrapped__
@@ -78,7 +98,9 @@ def conv2d_nchw_cuda(
     out_dtype: str = _OF_FLOAT,
 ) -> Made:  # fmt: skip
     """Convolve images NCHW by filters OIHW."""
-    strides, padding, dilation = _moves(kernel, strides, padding, dilation)
+    moves = strides, padding, dilation = _moves(kernel, strides, padding, dilation)
+    if _by_hand(data, out_dtype):
+        return source_windows.conv2d_channels_first_cuda(_nhwc(data, kernel, moves))
     if _by_tiles(data):
         conv = te_common.rounded_sum(
             partial(topi.nn.conv2d_nchw, data, kernel, strides, padding, dilation), out_dtype
@@ -96,8 +118,14 @@ def group_conv2d_nchw_cuda(
     groups: int, out_dtype: str = _OF_FLOAT,
 ) -> SourceKernel:  # fmt: skip
     """Convolve images NCHW by filters of each group of channels."""
-    strides, padding, dilation = _moves(kernel, strides, padding, dilation)
-    del out_dtype
+    moves = strides, padding, dilation = _moves(kernel, strides, padding, dilation)
+    if _by_hand(data, out_dtype):
+        return source_windows.conv2d_channels_first_cuda(_nhwc(data, kernel, moves, groups))
+    if {data.dtype, out_dtype} != {_OF_FLOAT}:
+        raise TemplateError(
+            "group_conv2d_nchw.cuda: data and out_dtype must be float32, or on sm_80 and later "
+            f"16-bit floats of one type, got {data.dtype} and {out_dtype}"
+        )
     made: SourceKernel = plain(source.conv2d_nchw_cuda)(
         *_extents(data, kernel), strides, padding, dilation=dilation, groups=groups
     )
@@ -111,7 +139,7 @@ def depthwise_conv2d_nchw_cuda(
 ) -> Made:  # fmt: skip
     """Depthwise convolution of NCHW images."""
     strides, padding, dilation = _moves(kernel, strides, padding, dilation)
-    if _by_tiles(data):
+    if not _by_hand(data, out_dtype) and _by_tiles(data):
         conv = te_common.rounded_sum(
             partial(topi.nn.depthwise_conv2d_nchw, data, kernel, strides, padding, dilation),
             out_dtype,
@@ -120,7 +148,7 @@ def depthwise_conv2d_nchw_cuda(
     n, c, h, w = topi.utils.get_const_tuple(data.shape)
     _, multiplier, kh, kw = topi.utils.get_const_tuple(kernel.shape)
     made: Made = plain(source_windows.depthwise_conv2d_cuda)(
-        n, h, w, c, multiplier, kh, kw, strides, padding, dilation=dilation
+        n, h, w, c, multiplier, kh, kw, strides, padding, dilation=dilation, dtype=data.dtype
     )
     return made
 

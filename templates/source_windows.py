@@ -9,10 +9,12 @@ from typing import Any, cast
 
 from autotune import SourceKernel, Target, get_config
 from autotune.errors import TemplateError
+from autotune.kernel import Argument
 
 from .alternatives import Alternatives
 from .arguments import template
 from .convolutions import (
+    conv2d_channels_first,
     conv2d_few_filters,
     conv2d_in_groups,
     conv2d_narrow,
@@ -25,6 +27,7 @@ from .convolutions import (
     winograd_cpu,
     winograd_cuda,
 )
+from .convolutions.via_conv2d import ViaConv2d
 from .convolutions.window_shape import INT32_MAX, Depthwise, Pool, Window, four, two
 from .epilogue import Epilogue
 from .products import gemm_half, gemm_mma, gemm_transposed
@@ -165,11 +168,16 @@ def conv2d_nhwc_cuda(
     if shape.pointwise is None and _is_depthwise(shape):
         alone = Depthwise(n, h, w, ci, window, "NHWC", co // ci, epilogue, dtype=stored(dtype))
         return _in_place_of(shape, tunable(window_cuda, alone, "cuda"))
+    return _in_place_of(shape, tunable(*family_of_nhwc(shape), "cuda"))
+
+
+def family_of_nhwc(shape: conv2d_nhwc.Conv2dNhwc) -> tuple[Any, Any]:
+    """Return the kernels of a convolution that is not depthwise, and the shape they take."""
     target = Target.current() or Target("cuda")
     family, of = _family_and_shape(shape, target)
     if conv2d_narrow.offered(shape, family, of, get_config()):
-        return tunable(conv2d_narrow.with_rows(shape, family, of, target), shape, "cuda")
-    return _in_place_of(shape, tunable(family, of, "cuda"))
+        return conv2d_narrow.with_rows(shape, family, of, target), shape
+    return family, of
 
 
 def _family_and_shape(shape: conv2d_nhwc.Conv2dNhwc, target: Target) -> tuple[Any, Any]:
@@ -190,6 +198,24 @@ def _family_and_shape(shape: conv2d_nhwc.Conv2dNhwc, target: Target) -> tuple[An
     return tensor_core_family(shape), shape
 
 
+def conv2d_channels_first_cuda(shape: conv2d_nhwc.Conv2dNhwc) -> SourceKernel:
+    """Return the kernel now chosen of NCHW images of 16-bit floats, given as of NHWC ones."""
+    arguments = conv2d_channels_first.arguments(shape)
+    if _is_depthwise(shape):
+        images, filters = (shape.images, shape.h, shape.w, shape.ci), shape.co // shape.ci
+        alone = Depthwise(*images, shape.window, "NCHW", filters, dtype=shape.dtype)
+        made = _with_arguments(arguments, tunable(window_cuda, alone, "cuda"))
+        return replace(made, reference=conv2d_channels_first.reference(shape))
+    if shape.pointwise is not None:
+        layer = conv2d_channels_first.PointwiseLayer.of(shape)
+        family, _ = family_of_product("conv2d_nchw.cuda", layer.product, HALVES)
+        return tunable(conv2d_channels_first.AsProducts(family), layer, "cuda")
+    padded = conv2d_channels_first.padded(shape)
+    family, of = family_of_nhwc(padded)
+    between = conv2d_channels_first.ChannelsFirst.between(shape, padded, of)
+    return tunable(ViaConv2d(family), between, "cuda")
+
+
 def _is_depthwise(shape: conv2d_nhwc.Conv2dNhwc) -> bool:
     """Return whether to convolve each channel alone, as filters and bounds of sizes allow it."""
     sizes = shape.arguments()[0].shape, shape.arguments()[-1].shape
@@ -199,9 +225,13 @@ def _is_depthwise(shape: conv2d_nhwc.Conv2dNhwc) -> bool:
 
 def _in_place_of(shape: conv2d_nhwc.Conv2dNhwc, made: SourceKernel) -> SourceKernel:
     """Return a kernel of the same arrays in other shapes as one of this convolution."""
-    sizes = [each.shape for each in shape.arguments()]
-    args = [replace(one, shape=size) for one, size in zip(made.args, sizes, strict=True)]
-    return replace(made, args=args, reference=shape.reference())
+    return replace(_with_arguments(shape.arguments(), made), reference=shape.reference())
+
+
+def _with_arguments(arguments: Sequence[Argument], made: SourceKernel) -> SourceKernel:
+    """Return a kernel with the shapes of these arguments."""
+    args = [replace(one, shape=each.shape) for one, each in zip(made.args, arguments, strict=True)]
+    return replace(made, args=args)
 
 
 def _on_copies(shape: conv2d_nhwc.Conv2dNhwc, target: Target) -> Any:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod
 from typing import Any, Protocol
 
 from autotune import SourceKernel, Target, arg, call, workspace
@@ -51,7 +50,7 @@ class Copy:
 class Layer:
     """A layer without epilogue: its operator, and the shapes of its data and weight."""
 
-    op: ops.Conv3d | ops.Conv2dTranspose
+    op: ops.Conv2d | ops.Conv3d | ops.Conv2dTranspose
     data: Shape
     weight: Shape
 
@@ -95,6 +94,11 @@ class Layer:
             return False
 
     @property
+    def dtype(self) -> str:
+        """Type of all arrays."""
+        return "float32"
+
+    @property
     def flop(self) -> int:
         """Multiplications and additions."""
         return int(
@@ -104,14 +108,14 @@ class Layer:
     @property
     def bytes(self) -> int:
         """Bytes that must move at least once."""
-        return 4 * (prod(self.data) + prod(self.weight) + prod(self.out))
+        return sum(each.bytes for each in self.arguments())
 
     def arguments(self) -> list[Argument]:
         """Return data, weight and out."""
         return [
-            arg("data", self.data, "float32"),
-            arg("weight", self.weight, "float32"),
-            arg("out", self.out, "float32", role="out"),
+            arg("data", self.data, self.dtype),
+            arg("weight", self.weight, self.dtype),
+            arg("out", self.out, self.dtype, role="out"),
         ]
 
     def reference(self) -> Callable[..., Array]:
@@ -189,7 +193,7 @@ class ViaConv2d:
             calls=calls,
             workspace=[
                 *source.workspace,
-                *(workspace(buffers[each.name], (each.size,), "float32") for each in copies),
+                *(workspace(buffers[each.name], (each.size,), shape.dtype) for each in copies),
             ],
             reference=shape.reference(),
         )

@@ -1,0 +1,102 @@
+"""NCHW convolutions of 16-bit floats by TVM's names: on tensor cores, right in the emulator."""
+
+import autotune.templates  # noqa: F401 - registers the operators
+import numpy as np
+import pytest
+
+import autotune
+from autotune.errors import TemplateError
+from autotune.target import Target
+from tests.templates.emulated import arrays_of
+from tests.templates.products.test_gemm_padded import in_the_emulator
+
+HOPPER = Target("cuda -arch=sm_90")
+COPIES = ["arrange_weight", "arrange_data"]
+
+
+def task_of(data, weight, strides=1, padding=0, dilation=1, groups=1, dtype="float16"):
+    tensors = ("TENSOR", data, dtype), ("TENSOR", weight, dtype)
+    sides = (padding,) * 4 if isinstance(padding, int) else padding
+    moves = (strides, strides), sides, (dilation, dilation)
+    if groups == 1:
+        return autotune.create("conv2d_nchw.cuda", (*tensors, *moves, dtype), HOPPER)
+    name = "group_conv2d_nchw.cuda"
+    return autotune.create(name, (*tensors, *moves, groups, dtype), HOPPER)
+
+
+def made_by(task, target=HOPPER):
+    with target:
+        return task.instantiate(task.default())
+
+
+LAYERS = {
+    "odd channels": ((2, 17, 9, 11), (13, 17, 3, 3), {"padding": 1}),
+    "strides": ((1, 24, 8, 8), (40, 24, 3, 3), {"strides": 2, "padding": 1}),
+    "uneven padding": (
+        (1, 16, 7, 7), (24, 16, 3, 5), {"padding": (1, 2, 0, 1), "dtype": "bfloat16"},
+    ),
+    "a stem": ((2, 3, 12, 13), (20, 3, 5, 5), {"strides": 2, "padding": 2}),
+    "groups": ((1, 32, 9, 9), (48, 16, 3, 3), {"padding": 1, "groups": 2}),
+    "several filters a channel": ((1, 12, 9, 9), (24, 1, 3, 3), {"padding": 1, "groups": 12}),
+    "a product of odd planes": ((2, 24, 7, 7), (10, 24, 1, 1), {}),
+    "a product of planes in vectors": ((2, 16, 4, 4), (24, 16, 1, 1), {"dtype": "bfloat16"}),
+    "strides of one tap": ((1, 16, 9, 9), (24, 16, 1, 1), {"strides": 2}),
+}  # fmt: skip
+
+
+@pytest.mark.many_cases
+@pytest.mark.parametrize("name", LAYERS)
+def test_results_are_those_of_the_convolution(name, tmp_path):
+    data, weight, rest = LAYERS[name]
+    made = made_by(task_of(data, weight, **rest))
+    got, wanted = in_the_emulator(made, tmp_path, arrays_of(made), optimized=True)
+    np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=3e-2)
+
+
+def test_windows_are_multiplied_between_copies_and_pointwise_layers_as_they_lie():
+    made = made_by(task_of((8, 128, 28, 28), (128, 128, 3, 3), padding=1))
+    assert [one.entry for one in made.calls] == [*COPIES, "gemm_tma", "arrange_out"]
+    assert [each.shape for each in made.args] == [
+        (8, 128, 28, 28), (128, 128, 3, 3), (8, 128, 28, 28),
+    ]  # fmt: skip
+    made = made_by(task_of((8, 128, 28, 28), (512, 128, 1, 1)))
+    assert [(one.entry, one.args) for one in made.calls] == [
+        ("gemm_tma", ("weight", "data", "out"))
+    ]
+
+
+def test_channels_are_padded_as_they_are_copied():
+    made = made_by(task_of((1, 17, 20, 20), (70, 17, 3, 3), padding=1))
+    sizes = {each.name: each.shape for each in made.workspace}
+    assert (sizes["data_of_conv2d"], sizes["weight_of_conv2d"]) == ((9600,), (9 * 24 * 72,))
+
+
+def test_a_depthwise_layer_runs_in_its_own_layout():
+    dtype = "bfloat16"
+    tensors = ("TENSOR", (1, 32, 28, 28), dtype), ("TENSOR", (32, 1, 3, 3), dtype)
+    args = (*tensors, (1, 1), (1, 1, 1, 1), (1, 1), dtype)
+    made = made_by(autotune.create("depthwise_conv2d_nchw.cuda", args, HOPPER))
+    assert [one.entry for one in made.calls] == ["windows"]
+    assert {each.dtype for each in made.args} == {dtype}
+
+
+def test_knobs_of_tvm_and_results_of_another_type_still_ask_for_the_tensor_expression():
+    shapes = ((1, 16, 8, 8), (16, 16, 3, 3))
+    tensors = [("TENSOR", shape, "float16") for shape in shapes]
+    args = (*tensors, (1, 1), (1, 1, 1, 1), (1, 1))
+    task = autotune.create("conv2d_nchw.cuda", (*args, "float32"), HOPPER)
+    assert "tile_f" in task.config_space.space_map
+    old = autotune.create("conv2d_nchw.cuda", (*args, "float16"), Target("cuda -arch=sm_75"))
+    assert "tile_f" in old.config_space.space_map
+    new = task_of(*shapes, padding=1)
+    assert "tile_f" not in new.config_space.space_map
+    with HOPPER:
+        _, tensors = new.instantiate(old.default())
+    assert tensors[-1].dtype == "float16"
+
+
+def test_groups_of_a_type_without_kernels_are_refused():
+    tensors = ("TENSOR", (1, 16, 8, 8), "int8"), ("TENSOR", (16, 8, 3, 3), "int8")
+    moves = (1, 1), (1, 1, 1, 1), (1, 1), 2
+    with pytest.raises(TemplateError, match="must be float32, or on sm_80"):
+        autotune.create("group_conv2d_nchw.cuda", (*tensors, *moves, "int32"), HOPPER)
