@@ -18,6 +18,7 @@ from .convolutions import (
     conv2d_few_filters,
     conv2d_in_groups,
     conv2d_narrow,
+    conv2d_nchw_families,
     conv2d_nhwc,
     conv2d_nhwc_float,
     conv2d_padded,
@@ -27,7 +28,6 @@ from .convolutions import (
     winograd_cpu,
     winograd_cuda,
 )
-from .convolutions.via_conv2d import ViaConv2d
 from .convolutions.window_shape import INT32_MAX, Depthwise, Pool, Window, four, two
 from .epilogue import Epilogue
 from .products import gemm_half, gemm_mma, gemm_transposed
@@ -207,13 +207,14 @@ def conv2d_channels_first_cuda(shape: conv2d_nhwc.Conv2dNhwc) -> SourceKernel:
         made = _with_arguments(arguments, tunable(window_cuda, alone, "cuda"))
         return replace(made, reference=conv2d_channels_first.reference(shape))
     if shape.pointwise is not None:
-        layer = conv2d_channels_first.PointwiseLayer.of(shape)
-        family, _ = family_of_product("conv2d_nchw.cuda", layer.product, HALVES)
-        return tunable(conv2d_channels_first.AsProducts(family), layer, "cuda")
+        product = conv2d_channels_first.product_of(shape)
+        family, _ = family_of_product("conv2d_nchw.cuda", product, HALVES)
+        return tunable(conv2d_channels_first.Of(family, product), shape, "cuda")
     padded = conv2d_channels_first.padded(shape)
     family, of = family_of_nhwc(padded)
     between = conv2d_channels_first.ChannelsFirst.between(shape, padded, of)
-    return tunable(ViaConv2d(family), between, "cuda")
+    target = Target.current() or Target("cuda")
+    return tunable(conv2d_nchw_families.either(shape, family, between, target), shape, "cuda")
 
 
 def _is_depthwise(shape: conv2d_nhwc.Conv2dNhwc) -> bool:

@@ -1,9 +1,10 @@
 """Convolutions of NCHW images of 16-bit floats by the tensor-core kernels of other layouts.
 
 Pointwise layers are a product for each image, of the filters and the image as they lie. Others run
-as NHWC convolutions between kernels that transpose filters, images and the result; copies of more
-than 8 channels are padded to a multiple of 8 on the way, as those kernels are faster then.
-Networks have no such layers: their images are given the layout NHWC once
+as NHWC convolutions between kernels that transpose filters, images and the result, or by
+`conv2d_nchw_half`, which reads images as they lie; a space has both. Copies of more than 8
+channels are padded to a multiple of 8, as the kernels of NHWC images are faster then. Networks
+have no such layers: their images are given the layout NHWC once
 (`autotune.graph.passes.image_layout`).
 """
 
@@ -168,40 +169,16 @@ class ChannelsFirst(Layer):
 
 
 @dataclass(frozen=True)
-class PointwiseLayer:
-    """A pointwise layer of NCHW images: a product for each image, whose left operand is shared.
+class Of:
+    """A family of kernels of another view of a convolution of NCHW images.
 
     Attributes:
-        shape: the same layer of NHWC images.
-        product: what computes it.
+        family: of kernels.
+        of: the shape that it takes.
     """
 
-    shape: Conv2dNhwc
-    product: Gemm
-
-    @classmethod
-    def of(cls, shape: Conv2dNhwc) -> PointwiseLayer:
-        """Return the layer of NCHW images of this shape."""
-        n, pixels = shape.images, shape.h * shape.w
-        shared = "a" if n > 1 else ""
-        return cls(shape, Gemm(shape.co, pixels, shape.ci, shape.dtype, n, shared=shared))
-
-    @property
-    def flop(self) -> int:
-        """Multiplications and additions."""
-        return self.product.flop
-
-    @property
-    def bytes(self) -> int:
-        """Bytes that must move at least once."""
-        return self.product.bytes
-
-
-@dataclass(frozen=True)
-class AsProducts:
-    """A family of kernels of products, applied to images as they lie."""
-
     family: Any
+    of: Any
 
     @property
     def ADDED(self) -> dict[str, int]:
@@ -209,30 +186,37 @@ class AsProducts:
         added: dict[str, int] = getattr(self.family, "ADDED", {})
         return added
 
-    def candidates(self, shape: PointwiseLayer) -> dict[str, list[int]]:
+    def candidates(self, shape: Conv2dNhwc) -> dict[str, list[int]]:
         """Return the values each knob may take."""
-        values: dict[str, list[int]] = self.family.candidates(shape.product)
+        values: dict[str, list[int]] = self.family.candidates(self.of)
         return values
 
     def violation(
-        self, shape: PointwiseLayer, choice: Mapping[str, int], target: Target
+        self, shape: Conv2dNhwc, choice: Mapping[str, int], target: Target
     ) -> str | None:
         """Return why a choice cannot run or is sure to be slow, or None."""
-        reason: str | None = self.family.violation(shape.product, choice, target)
+        reason: str | None = self.family.violation(self.of, choice, target)
         return reason
 
-    def default_choice(self, shape: PointwiseLayer, target: Target) -> dict[str, int]:
+    def default_choice(self, shape: Conv2dNhwc, target: Target) -> dict[str, int]:
         """Return the choice to use where nothing was tuned."""
-        choice: dict[str, int] = self.family.default_choice(shape.product, target)
+        choice: dict[str, int] = self.family.default_choice(self.of, target)
         return choice
 
-    def kernel(self, shape: PointwiseLayer, choice: Mapping[str, int]) -> SourceKernel:
+    def kernel(self, shape: Conv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernels of a choice of knobs, which take data, weight and out."""
-        made: SourceKernel = self.family.kernel(shape.product, choice)
+        made: SourceKernel = self.family.kernel(self.of, choice)
         names = {"a": "weight", "b": "data", "c": "out"}
         calls = [
             replace(one, args=tuple(names.get(name, name) for name in one.args))
             for one in made.calls
         ]
-        args, wanted = arguments(shape.shape), reference(shape.shape)
-        return replace(made, calls=calls, args=args, reference=wanted)
+        return replace(made, calls=calls, args=arguments(shape), reference=reference(shape))
+
+
+def product_of(shape: Conv2dNhwc) -> Gemm:
+    """Return the products that compute a pointwise layer: the filters by each image."""
+    n, pixels = shape.images, shape.h * shape.w
+    return Gemm(
+        shape.co, pixels, shape.ci, shape.dtype, n, shared="a" if n > 1 else ""
+    )

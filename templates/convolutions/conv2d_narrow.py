@@ -72,13 +72,13 @@ def with_rows(shape: Conv2dNhwc, family: Any, of: Any, target: Target) -> Altern
     numbers = (*range(len(others)), ROWS)
     untuned = family.untuned if isinstance(family, Alternatives) else 0
     # By which epilogue a sum ends hardly tells which is faster.
-    if conv2d_rows.untuned_cycles(shape, target) < _cycles(cast(Any, inner[untuned]), of, target):
+    if conv2d_rows.untuned_cycles(shape, target) < cycles(cast(Any, inner[untuned]), of, target):
         untuned = ROWS
     return Alternatives((*others, cast(Family, conv2d_rows)), untuned, numbers)
 
 
 @lru_cache(maxsize=1024)
-def _cycles(family: Any, of: Any, target: Target) -> float:
+def cycles(family: Any, of: Any, target: Target) -> float:
     """Return the estimate of the untuned choice of the other family."""
     if isinstance(of, Gemm) and of.dtype == "float32":
         return float(gemm_float.cycles(of, target))

@@ -20,6 +20,7 @@ from autotune.kernel import Argument, KernelCall
 
 from .. import common
 from ..common import Array
+from ..products.gemm_shape import HALVES
 
 THREADS, EACH = 256, 4
 # Cycles of a copying kernel besides its traffic, more of one that waits for the kernel before it
@@ -72,7 +73,8 @@ class Layer:
     def copying_cycles(self, target: Target) -> float:
         """Return the estimated cycles of the copies."""
         copies = self.copies
-        moved = sum(8 * each.size for each in copies) / common.multiprocessors(target)
+        size = 2 if self.dtype in HALVES else 4
+        moved = 2 * size * sum(each.size for each in copies) / common.multiprocessors(target)
         launches = LAUNCH_CYCLES * len(copies) + WAITING_CYCLES * sum(not e.early for e in copies)
         return moved / BYTES_A_CYCLE + launches
 

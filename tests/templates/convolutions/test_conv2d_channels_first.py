@@ -1,6 +1,6 @@
 """NCHW convolutions of 16-bit floats by TVM's names: on tensor cores, right in the emulator."""
 
-import autotune.templates  # noqa: F401 - registers the operators
+import autotune.templates
 import numpy as np
 import pytest
 
