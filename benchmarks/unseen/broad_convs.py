@@ -131,6 +131,26 @@ def _volume(rng: random.Random) -> Layer:
             return by_name("conv3d.cuda", "conv3d", args, {"stride": step, "padding": pads})
 
 
+def _planes(rng: random.Random) -> Layer:
+    """Return a convolution of NCHW images of 16-bit floats by TVM's name."""
+    while True:
+        size, step, hole = rng.choice(_SIZES), rng.choice((1, 1, 2)), rng.choice((1, 1, 1, 2))
+        n, side = rng.choice((1, 1, 2, 8, 32)), _extent(rng, 7, 120)
+        count = rng.choice((1, 1, 1, 1, 1, 2))
+        ci, co = (max(1, _extent(rng, 3, 600) // count) * count for _ in range(2))
+        dtype, (top, left, bottom, right) = rng.choice(HALVES), _padded(size, hole)
+        sizes = (n, ci, side, side), (co, ci // count, *size)
+        moves = (step, step), (top, left, bottom, right), (hole, hole)
+        if not _within(Conv(n, side, side, co, ci, size, *moves, count)):
+            continue
+        tensors = [("TENSOR", shape, dtype) for shape in sizes]
+        name, groups = ("", ()) if count == 1 else ("group_", (count,))
+        options = {"stride": step, "padding": (top, left), "dilation": hole, "groups": count}
+        return by_name(
+            f"{name}conv2d_nchw.cuda", "conv2d", (*tensors, *moves, *groups, dtype), options
+        )
+
+
 def _transposed(rng: random.Random) -> Layer:
     """Return a transposed convolution of float32 by its name."""
     while True:
@@ -189,5 +209,6 @@ _CLASSES: dict[str, tuple[Callable[[random.Random], Layer], float]] = {
     "depthwise": (_depthwise, 1.5),
     "uneven padding": (_image("", ("float32", "tf32", *HALVES), batches=(1, 4, 16, 32),
                               uneven=True, sizes=_SIZES[1:]), 1.5),
+    "16 bits, NCHW": (_planes, 1.0),
     "1-D": (_line, 1.0), "3-D": (_volume, 0.7), "transposed": (_transposed, 1.0),
 }  # fmt: skip

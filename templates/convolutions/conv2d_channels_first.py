@@ -217,6 +217,4 @@ class Of:
 def product_of(shape: Conv2dNhwc) -> Gemm:
     """Return the products that compute a pointwise layer: the filters by each image."""
     n, pixels = shape.images, shape.h * shape.w
-    return Gemm(
-        shape.co, pixels, shape.ci, shape.dtype, n, shared="a" if n > 1 else ""
-    )
+    return Gemm(shape.co, pixels, shape.ci, shape.dtype, n, shared="a" if n > 1 else "")

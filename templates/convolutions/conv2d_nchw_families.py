@@ -33,12 +33,11 @@ def either(shape: Conv2dNhwc, family: Any, between: ChannelsFirst, target: Targe
     numbers = family.values if isinstance(family, Alternatives) else (0,)
     untuned = family.untuned if isinstance(family, Alternatives) else 0
     families = [cast(Family, Of(ViaConv2d(each), between)) for each in inner]
-    if not conv2d_nchw_half.offered(shape, target):
-        return Alternatives(tuple(families), untuned, numbers) if len(families) > 1 else families[0]
-    if gains(shape, family, between, target):
-        untuned = DIRECT
-    direct = cast(Family, conv2d_nchw_half)
-    return Alternatives((*families, direct), untuned, (*numbers, DIRECT))
+    if conv2d_nchw_half.offered(shape, target):
+        families, numbers = [*families, cast(Family, conv2d_nchw_half)], (*numbers, DIRECT)
+        if gains(shape, family, between, target):
+            untuned = DIRECT
+    return Alternatives(tuple(families), untuned, numbers) if len(families) > 1 else families[0]
 
 
 def gains(shape: Conv2dNhwc, family: Any, between: ChannelsFirst, target: Target) -> bool:

@@ -110,9 +110,7 @@ def violation(shape: Conv2dNhwc, choice: Mapping[str, int], target: Target) -> s
     return common.first_broken(_rules(choice, shape, target))
 
 
-def _rules(
-    choice: Mapping[str, int], shape: Conv2dNhwc, target: Target
-) -> list[tuple[bool, str]]:
+def _rules(choice: Mapping[str, int], shape: Conv2dNhwc, target: Target) -> list[tuple[bool, str]]:
     """Return the rules of `violation`; choices may be arrays of them."""
     tiling, c = CellsTiling(shape, choice), choice
     left = (c["split"] - 1) * tiling.k_tiles * c["chunk"]
@@ -174,13 +172,13 @@ def kernel(shape: Conv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
         co=shape.n, ci=shape.a_run, ih=shape.h, iw=shape.w, oh=oh, ow=ow,
         kh=w.size[0], kw=w.size[1], sy=w.stride[0], sx=w.stride[1], py=w.padding[0],
         px=w.padding[1], dy=w.dilation[0], dx=w.dilation[1], conv_groups=shape.groups,
-        rows=c["rows"], squares_across=c["across"], threads=tiling.threads, groups=c["groups"], chunk=c["chunk"],
-        chunks=tiling.k_tiles, stages=c["stages"], split=c["split"], cluster=c["split"] > 1,
+        rows=c["rows"], squares_across=c["across"], threads=tiling.threads,
+        groups=c["groups"], chunk=c["chunk"], chunks=tiling.k_tiles, stages=c["stages"], split=c["split"], cluster=c["split"] > 1,
         planes_y=tiling.planes[0], planes_x=tiling.planes[1], plane_h=tiling.plane_h,
         plane_w=tiling.plane_w, resident=tiling.resident, tf32=0,
         bfloat16=shape.dtype == "bfloat16",
     )  # fmt: skip
-    defines = {**sizes, **product_text(SIDE * c["rows"])}
+    defines: dict[str, int | str] = {**sizes, **product_text(SIDE * c["rows"])}
     packing = (channels // 8, tiling.filter_tiles * shape.groups)
     calls = [
         call("pack_filters", ["weight", "packed"], packing, PACKERS),

@@ -15,6 +15,7 @@ constexpr int TILES_X = (OW + SQUARES_ACROSS * 8 - 1) / (SQUARES_ACROSS * 8), TI
 // K tiles of all ranges, and filters in tiles of 64, of a group of channels.
 constexpr int K_TILES = CHUNKS * SPLIT, FILTER_TILES = (CO + GROUPS * 64 - 1) / (GROUPS * 64) * GROUPS;
 constexpr int IN_PLANE = IH * IW, OUT_PLANE = OH * OW;
+constexpr bool UNROLLED_TAPS = TAPS <= 9;
 constexpr bool WHOLE_CI = K_TILES * CHUNK == CI;
 // Partial sums, four of a thread a row, that a block of a cluster adds up.
 constexpr int SHARE = (UNITS + SPLIT - 1) / SPLIT;
@@ -108,13 +109,15 @@ struct Input {
   }
 };
 
-// Issues the products of a K tile.
+// Issues the products of a K tile, of which some are in flight then.
 __device__ __forceinline__ void multiply_k_tile(float (&sum)[SQUARES_ACROSS][WORDS], unsigned filters, unsigned input, bool first) {
   const descriptor left = make_block_descriptor(filters, 1024);
   const descriptor right = describe_cells(input, PLANE_W * 16) + along(CELLS);
+  // Of few taps all are in flight together. A loop has to wait, or nvcc makes it wait for each.
   wgmma_fence();
-#pragma unroll 1
+#pragma unroll (UNROLLED_TAPS ? TAPS : 1)
   for (int tap = 0; tap < TAPS; ++tap) {
+    if (!UNROLLED_TAPS) wgmma_fence();
     const int y = tap / KW * DY, x = tap % KW * DX;
     const int cell = ((y % SY * PLANES_X + x % SX) * PLANE_H + y / SY) * PLANE_W + x / SX;
 #pragma unroll
@@ -123,8 +126,12 @@ __device__ __forceinline__ void multiply_k_tile(float (&sum)[SQUARES_ACROSS][WOR
       for (int i = 0; i < SQUARES_ACROSS; ++i)
         multiply_cells(sum[i], left + (tap * EIGHTS + step * 2) * 64, right + (step * 2 * CELLS + cell + i * 8),
                        !first || tap > 0 || step > 0);
+    if (!UNROLLED_TAPS) {
+      wgmma_commit();
+      wgmma_wait<1>();
+    }
   }
-  wgmma_commit();
+  if (UNROLLED_TAPS) wgmma_commit();
 }
 
 __device__ __forceinline__ void write_pair(Item* __restrict__ out, float low, float high, int co, int y, int x) {

@@ -1,8 +1,12 @@
 """NCHW convolutions of 16-bit floats by TVM's names: on tensor cores, right in the emulator."""
 
-import autotune.templates
 import numpy as np
 import pytest
+from autotune.templates import source_windows
+from autotune.templates.convolutions import conv2d_channels_first, conv2d_nchw_families
+from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
+from autotune.templates.convolutions.via_conv2d import ViaConv2d
+from autotune.templates.convolutions.window_shape import Window
 
 import autotune
 from autotune.errors import TemplateError
@@ -11,7 +15,6 @@ from tests.templates.emulated import arrays_of
 from tests.templates.products.test_gemm_padded import in_the_emulator
 
 HOPPER = Target("cuda -arch=sm_90")
-COPIES = ["arrange_weight", "arrange_data"]
 
 
 def task_of(data, weight, strides=1, padding=0, dilation=1, groups=1, dtype="float16"):
@@ -53,22 +56,57 @@ def test_results_are_those_of_the_convolution(name, tmp_path):
     np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=3e-2)
 
 
-def test_windows_are_multiplied_between_copies_and_pointwise_layers_as_they_lie():
-    made = made_by(task_of((8, 128, 28, 28), (128, 128, 3, 3), padding=1))
-    assert [one.entry for one in made.calls] == [*COPIES, "gemm_tma", "arrange_out"]
+def between_copies(shape):
+    with HOPPER:
+        padded = conv2d_channels_first.padded(shape)
+        family, of = source_windows.family_of_nhwc(padded)
+    between = conv2d_channels_first.ChannelsFirst.between(shape, padded, of)
+    copied = conv2d_channels_first.Of(ViaConv2d(family), between)
+    return copied.kernel(shape, copied.default_choice(shape, HOPPER))
+
+
+SAME, STRIDES = Window((3, 3), padding=(1,) * 4), Window((5, 5), (2, 2), (2,) * 4)
+COPIED = {
+    "odd channels": Conv2dNhwc(2, 9, 11, 13, 17, SAME, "float16"),
+    "vectors of pixels": Conv2dNhwc(1, 8, 8, 40, 24, SAME, "bfloat16"),
+    "a stem": Conv2dNhwc(2, 12, 13, 20, 3, STRIDES, "float16"),
+    "groups": Conv2dNhwc(1, 9, 9, 48, 32, SAME, "float16", groups=2),
+    "several tiles": Conv2dNhwc(1, 10, 9, 72, 72, Window((1, 3)), "float16"),
+}
+
+
+@pytest.mark.many_cases
+@pytest.mark.parametrize("name", COPIED)
+def test_results_between_copies_are_those_of_the_convolution(name, tmp_path):
+    made = between_copies(COPIED[name])
+    assert [one.entry for one in made.calls][:2] == ["arrange_weight", "arrange_data"]
+    assert made.calls[-1].entry == "arrange_out"
+    got, wanted = in_the_emulator(made, tmp_path, arrays_of(made), optimized=True)
+    np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=3e-2)
+
+
+def test_channels_are_padded_as_they_are_copied():
+    made = between_copies(Conv2dNhwc(1, 20, 20, 70, 17, SAME, "float16"))
+    sizes = {each.name: each.shape for each in made.workspace}
+    assert (sizes["data_of_conv2d"], sizes["weight_of_conv2d"]) == ((9600,), (9 * 24 * 72,))
+
+
+def test_windows_are_multiplied_without_copies_or_between_them():
+    task = task_of((8, 128, 28, 28), (128, 128, 3, 3), padding=1)
+    values = {each.val for each in task.config_space.space_map["family"].entities}
+    assert values == {0, conv2d_nchw_families.DIRECT}
+    made = made_by(task)
+    assert [one.entry for one in made.calls] == ["pack_filters", "conv2d_nchw_half"]
     assert [each.shape for each in made.args] == [
         (8, 128, 28, 28), (128, 128, 3, 3), (8, 128, 28, 28),
     ]  # fmt: skip
+
+
+def test_pointwise_layers_are_products_of_images_as_they_lie():
     made = made_by(task_of((8, 128, 28, 28), (512, 128, 1, 1)))
     assert [(one.entry, one.args) for one in made.calls] == [
         ("gemm_tma", ("weight", "data", "out"))
     ]
-
-
-def test_channels_are_padded_as_they_are_copied():
-    made = made_by(task_of((1, 17, 20, 20), (70, 17, 3, 3), padding=1))
-    sizes = {each.name: each.shape for each in made.workspace}
-    assert (sizes["data_of_conv2d"], sizes["weight_of_conv2d"]) == ((9600,), (9 * 24 * 72,))
 
 
 def test_a_depthwise_layer_runs_in_its_own_layout():
