@@ -30,7 +30,7 @@ from .convolutions import (
 )
 from .convolutions.window_shape import INT32_MAX, Depthwise, Pool, Window, four, two
 from .epilogue import Epilogue
-from .products import gemm_half, gemm_mma, gemm_transposed
+from .products import gemm_half, gemm_mma, gemm_padded, gemm_transposed
 from .products.gemm_shape import HALVES, TF32, stored
 from .source import family_of_product, tensor_core_family, tunable
 
@@ -209,6 +209,10 @@ def conv2d_channels_first_cuda(shape: conv2d_nhwc.Conv2dNhwc) -> SourceKernel:
     if shape.pointwise is not None:
         product = conv2d_channels_first.product_of(shape)
         family, _ = family_of_product("conv2d_nchw.cuda", product, HALVES)
+        # Products of all images gain by copies as one product of as many columns does.
+        columns = replace(product, n=product.batch * product.n, batch=1, shared="")
+        if gemm_padded.gains(columns, Target.current() or Target("cuda")):
+            family = gemm_padded.Padded(tensor_core_family(gemm_padded.padded(product)))
         return tunable(conv2d_channels_first.Of(family, product), shape, "cuda")
     padded = conv2d_channels_first.padded(shape)
     family, of = family_of_nhwc(padded)

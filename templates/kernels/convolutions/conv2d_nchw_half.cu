@@ -28,6 +28,7 @@ extern "C" __global__ void __launch_bounds__(256) pack_filters(
   Item* const tile = reinterpret_cast<Item*>(rows);
   launch_dependent_grids();
   const int eight = blockIdx.x, co0 = blockIdx.y % FILTER_TILES * 64, group = blockIdx.y / FILTER_TILES;
+#pragma unroll 8
   for (int i = threadIdx.x * VECTORS; i < 64 * RUN; i += 256 * VECTORS) {
     const int row = i / RUN, inside = i % RUN;
     const bool exists = co0 + row < CO && eight * RUN + inside < CI * TAPS;
@@ -134,15 +135,25 @@ __device__ __forceinline__ void multiply_k_tile(float (&sum)[SQUARES_ACROSS][WOR
   if (UNROLLED_TAPS) wgmma_commit();
 }
 
-__device__ __forceinline__ void write_pair(Item* __restrict__ out, float low, float high, int co, int y, int x) {
-  if ((CO % (GROUPS * 64) && co >= CO) || y >= OH || x >= OW) return;
+// Writes a row of 8 pixels of 8 filters from `co0` on, of which a lane has two neighbours of one filter. In odd rows lanes
+// exchange them, so that each store has whole rows of 16 bytes. All threads of a warp call this.
+__device__ __forceinline__ void write_rows(
+    Item* __restrict__ out, float low, float high, int co0, int y, int x0) {
+  const int lane = threadIdx.x % 32;
   const unsigned pair = pack_pair(low, high);
-  Item* const to = out + static_cast<size_t>(co) * OUT_PLANE + y * OW + x;
+  constexpr bool WHOLE_CO = CO % (GROUPS * 64) == 0;
   if (OW % 2 == 0) {
-    *reinterpret_cast<unsigned*>(to) = pair;
-  } else {
-    to[0] = static_cast<Item>(pair);
-    if (x + 1 < OW) to[1] = static_cast<Item>(pair >> 16);
+    const int co = co0 + lane / 4, x = x0 + lane % 4 * 2;
+    if ((WHOLE_CO || co < CO) && y < OH && x < OW)
+      *reinterpret_cast<unsigned*>(out + static_cast<size_t>(co) * OUT_PLANE + y * OW + x) = pair;
+    return;
+  }
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int filter = half * 4 + lane / 8, co = co0 + filter, x = x0 + lane % 8;
+    const unsigned got = __shfl_sync(0xffffffffu, pair, filter * 4 + lane % 8 / 2);
+    if ((WHOLE_CO || co < CO) && y < OH && x < OW)
+      out[static_cast<size_t>(co) * OUT_PLANE + y * OW + x] = static_cast<Item>(lane % 2 ? got >> 16 : got);
   }
 }
 
@@ -195,13 +206,12 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) co
     for (int i = 0; i < SQUARES_ACROSS; ++i) fence_accumulators(sum[i]);
   }
 
-  const int lane = threadIdx.x % 32;
-  const int co = (blockIdx.y * GROUPS + group) * 64 + threadIdx.x / 32 % 4 * 16 + lane / 4, x = ox0 + lane % 4 * 2;
+  const int co0 = (blockIdx.y * GROUPS + group) * 64 + threadIdx.x / 32 % 4 * 16;
   Item* const result = out + static_cast<size_t>(image) * CO * OUT_PLANE;
   auto write = [&](int unit, const float4& sums) {
-    const int y = oy0 + unit % ROWS, column = x + unit / ROWS * 8;
-    write_pair(result, sums.x, sums.y, co, y, column);
-    write_pair(result, sums.z, sums.w, co + 8, y, column);
+    const int y = oy0 + unit % ROWS, x0 = ox0 + unit / ROWS * 8;
+    write_rows(result, sums.x, sums.y, co0, y, x0);
+    write_rows(result, sums.z, sums.w, co0 + 8, y, x0);
   };
   auto of_unit = [&](int unit) {
     const float* const four = sum[unit / ROWS] + unit % ROWS * 4;

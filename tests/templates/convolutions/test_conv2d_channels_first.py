@@ -138,3 +138,9 @@ def test_groups_of_a_type_without_kernels_are_refused():
     moves = (1, 1), (1, 1, 1, 1), (1, 1), 2
     with pytest.raises(TemplateError, match="must be float32, or on sm_80"):
         autotune.create("group_conv2d_nchw.cuda", (*tensors, *moves, "int32"), HOPPER)
+
+
+def test_odd_channels_of_large_pointwise_layers_are_padded():
+    made = made_by(task_of((32, 510, 32, 32), (464, 510, 1, 1)))
+    assert [one.entry for one in made.calls] == ["pad", "gemm_tma"]
+    assert made.calls[0].args == ("weight", "padded_a", "data", "padded_b")
