@@ -20,7 +20,7 @@ from .via_conv2d import ViaConv2d
 DIRECT = 3
 # Part of the estimate between copies that is compared with that without: of 18 drawn layers the
 # faster way is chosen for all.
-VIA_SHARE = 0.82
+VIA_SHARE = 0.87
 
 
 def either(shape: Conv2dNhwc, family: Any, between: ChannelsFirst, target: Target) -> Any:

@@ -144,3 +144,9 @@ def test_odd_channels_of_large_pointwise_layers_are_padded():
     made = made_by(task_of((32, 510, 32, 32), (464, 510, 1, 1)))
     assert [one.entry for one in made.calls] == ["pad", "gemm_tma"]
     assert made.calls[0].args == ("weight", "padded_a", "data", "padded_b")
+
+
+def test_odd_planes_of_large_pointwise_layers_are_padded():
+    made = made_by(task_of((32, 256, 14, 14), (1024, 256, 1, 1)))
+    assert [one.entry for one in made.calls] == ["pad", "gemm_wgmma"]
+    assert made.calls[0].args == ("data", "padded_b")
