@@ -18,8 +18,8 @@ from .via_conv2d import ViaConv2d
 
 # The value of the knob that selects `conv2d_nchw_half`: others may be alternatives themselves.
 DIRECT = 3
-# Part of the estimate between copies that is compared with that without: of 18 drawn layers the
-# faster way is chosen for all.
+# Part of the estimate between copies that is compared with that without: 22 drawn layers took an
+# H200 0.87 of it in the mean.
 VIA_SHARE = 0.87
 
 

@@ -40,6 +40,8 @@ COPIED_NEAR, COPIED_FAR = 16, 14
 # Estimated cycles up to which convolutions are faster by ``cp.async``, including copies of
 # filters.
 SHORT_CONVOLUTION = 15000
+# Bytes of results and a residual from which on these are not in the L2 cache.
+FAR_RESIDUAL = 32_000_000
 # What can be multiplied so.
 Shape = Gemm | Conv2dNhwc
 
@@ -141,8 +143,12 @@ def default_choice(shape: Shape, target: Target) -> dict[str, int]:
     uncopied = {s: knob for s, knob in knobs.items() if not any(_copied(shape, knob).values())}
     choices = []
     # Rows that are no whole sectors take longest to write: strips, or swapped operands, pay for
-    # copies too.
-    for swapped, knob in (knobs if shape.n % 8 else uncopied or knobs).items():
+    # copies too. So does a residual that is not in the L2 cache: unless operands are swapped, it
+    # is read in pairs.
+    forms = knobs if shape.n % 8 else uncopied or knobs
+    if has_far_residual(shape):
+        forms = {0: knobs[0]}
+    for swapped, knob in forms.items():
         whole = k_major(shape, knob)
         if gemm_tma.refusal(whole) is None:
             choices.append(gemm_tma.default_choice(whole, target, swapped=swapped))
@@ -150,6 +156,13 @@ def default_choice(shape: Shape, target: Target) -> dict[str, int]:
     if not able:
         return gemm_half.default_choice(k_major(shape), target)
     return min(able, key=partial(estimate, shape, target=target))
+
+
+def has_far_residual(shape: Shape) -> bool:
+    """Return whether results and a residual that is added to them exceed the L2 cache."""
+    moved = 8 * shape.batch * shape.m * shape.n
+    pairs = not shape.gathers and shape.n % 2 == 0
+    return pairs and shape.epilogue.residual and moved > FAR_RESIDUAL
 
 
 def kernel(shape: Shape, choice: Mapping[str, int]) -> SourceKernel:

@@ -4,8 +4,16 @@ from dataclasses import replace
 
 import autotune.templates  # noqa: F401 - registers the tasks
 import pytest
-from autotune.templates.products import gemm_bf16x3_fused, gemm_float, gemm_mma, gemm_tf32
+from autotune.templates.epilogue import Epilogue
+from autotune.templates.products import (
+    gemm_bf16x3_fused,
+    gemm_float,
+    gemm_mma,
+    gemm_tf32,
+    gemm_transposed,
+)
 from autotune.templates.products.gemm_shape import Gemm
+from autotune.templates.products.gemm_tma_form import KNOB, Form
 
 from autotune.target import Target
 from autotune.task import ConfigEntity, create
@@ -94,3 +102,11 @@ def test_configurations_of_logs_run_by_the_kernels_that_they_were_tuned_for():
     assert with_choice(ODD, old).text() == gemm_mma.kernel(ODD, old).text()
     new = gemm_bf16x3_fused.default_choice(ODD, HOPPER)
     assert with_choice(ODD, new).text() == gemm_bf16x3_fused.kernel(ODD, new).text()
+
+
+@pytest.mark.parametrize(("rows", "swapped"), [(100352, 0), (12544, 1)])
+def test_operands_are_not_swapped_where_a_residual_is_not_in_the_cache(rows, swapped):
+    epilogue = Epilogue(bias=True, residual=True, activation="relu")
+    shape = Gemm(rows, 256, 64, "tf32", epilogue=epilogue)
+    choice = gemm_transposed.default_choice(shape, Target("cuda -arch=sm_90"))
+    assert Form.of(choice[KNOB]).swapped == swapped
