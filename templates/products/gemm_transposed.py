@@ -146,7 +146,7 @@ def default_choice(shape: Shape, target: Target) -> dict[str, int]:
     # copies too. So does a residual that is not in the L2 cache: unless operands are swapped, it
     # is read in pairs.
     forms = knobs if shape.n % 8 else uncopied or knobs
-    if has_far_residual(shape):
+    if has_far_residual(shape) and gemm_tma.refusal(k_major(shape, knobs[0])) is None:
         forms = {0: knobs[0]}
     for swapped, knob in forms.items():
         whole = k_major(shape, knob)
