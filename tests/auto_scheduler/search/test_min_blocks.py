@@ -9,7 +9,7 @@ from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
 from autotune.auto_scheduler.search.analytical.gpu_stage import StageEstimate
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
-from autotune.auto_scheduler.search.space import annotate_gpu
+from autotune.auto_scheduler.search.space.launch_bounds import MIN_BLOCKS, USUAL
 from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.auto_scheduler.states.loop_state import plain_state
 from autotune.auto_scheduler.transform_steps import PragmaStep
@@ -37,15 +37,39 @@ def asked_for(candidate):
     return next((each for each in found if each is not None), 0)
 
 
+def mutated(model, count):
+    """Return rows that mutations lead to, ten times as many as are drawn."""
+    sampler = RowSampler(model.program, model.limits(), np.random.default_rng(0))
+    return sampler.kept(sampler.mutate(np.tile(sampler.draw(count), (10, 1))))
+
+
+def threads_of(model, row):
+    """Return the threads of a block, in whole warps."""
+    threads = StageEstimate(model.tiled[0], row[None], model.device).shape.threads[0]
+    return int(-(-threads // 32) * 32)
+
+
+def asks(model, rows):
+    """Return which rows ask for blocks."""
+    (tiled,) = model.tiled
+    return rows[:, tiled.min_blocks] > 1
+
+
 def test_tiles_ask_for_as_many_blocks_as_their_registers_are_estimated_to_allow():
     _, models = models_of(matmul(1024, 1024, 1024))
+    few = []
     for model in models:
         rows = drawn(model, 200)
         (tiled,) = model.tiled
-        resident = StageEstimate(tiled, rows, model.device).resident
-        for row, most in zip(rows, resident, strict=True):
-            wanted = max(each for each in annotate_gpu.MIN_BLOCKS if each <= most)
-            assert asked_for(model.program.candidate(row)) == wanted
+        estimate = StageEstimate(tiled, rows, model.device)
+        there = np.ceil(estimate.shape.blocks / model.device.sms)
+        few += (there < estimate.resident).tolist()
+        for row, most in zip(rows, np.minimum(estimate.resident, there), strict=True):
+            wanted = max(each for each in MIN_BLOCKS if each <= most)
+            asked, threads = asked_for(model.program.candidate(row)), threads_of(model, row)
+            fewer = wanted > 1 and 65536 // (wanted * threads) < 255
+            assert asked == (wanted if fewer else 0)
+    assert any(few)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +81,43 @@ def test_tiles_of_smaller_sums_ask_for_nothing(tensors):
         assert all(not asked_for(model.program.candidate(row)) for row in drawn(model, 200))
 
 
+@pytest.mark.parametrize("size", [512, 1024])
+def test_a_mutation_asks_or_does_not_and_trials_decide(size):
+    several, (_, models) = 0, models_of(matmul(size, size, size))
+    for model in models:
+        (tiled,) = model.tiled
+        rows = mutated(model, 400)
+        before = rows.copy()
+        before[:, tiled.min_blocks] = USUAL
+        before = model.repair(before)
+        other = (rows != before).any(axis=1)
+        assert other.sum() < len(rows) / 10
+        several += other.sum()
+        assert (asks(model, rows[other]) == (size < 1024)).all()
+        assert (asks(model, before[other]) == (size == 1024)).all()
+        found, before = model(rows[other]), model(before[other])
+        assert (found.seconds > before.seconds).all()
+        np.testing.assert_allclose(found.seconds, before.seconds, 0.04)
+        assert (found.features != before.features).any(axis=1).all()
+        assert (found.features[:, :-1] == before.features[:, :-1]).all()
+    assert several > 20
+
+
+def test_neighbours_of_a_row_ask_where_it_does_not():
+    _, (model, *_) = models_of(matmul(512, 512, 512))
+    sampler = RowSampler(model.program, model.limits(), np.random.default_rng(0))
+    (tiled,) = model.tiled
+    found = 0
+    for row in sampler.draw(200):
+        near = sampler.kept(sampler.neighbours(row))
+        for each in near[asks(model, near)]:
+            assert (np.delete(each, tiled.min_blocks) == np.delete(row, tiled.min_blocks)).all()
+            back = sampler.kept(sampler.neighbours(each))
+            assert (back == row).all(axis=1).any()
+            found += 1
+    assert found > 5
+
+
 @pytest.mark.parametrize(
     ("arch", "threads"), [("sm_75", 1024), ("sm_86", 1536), ("sm_120a", 1536)]
 )
@@ -65,6 +126,7 @@ def test_no_more_threads_are_asked_for_than_a_multiprocessor_holds(arch, threads
     for model in models:
         rows = drawn(model, 200)
         (tiled,) = model.tiled
+        rows = rows[asks(model, rows)]
         taken = StageEstimate(tiled, rows, model.device).shape.threads * rows[:, tiled.min_blocks]
         assert 0 < taken.max() <= threads
 

@@ -52,7 +52,7 @@ _MOST_DEPTH = 256
 # Most iterations of an innermost loop into which two become one.
 _MOST_INNERMOST = 64
 # Columns of a program: those of its slowest stage, and its own.
-FEATURES = STAGE_FEATURES + 6
+FEATURES = STAGE_FEATURES + 7
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,7 @@ class GpuCostModel:
         extra = np.zeros(len(rows)) + self.numbers.extra_seconds
         seconds = expected = extra
         slowest = np.zeros((len(rows), STAGE_FEATURES))
+        asked = np.zeros(len(rows))
         longest = np.full(len(rows), -1.0)
         for tiled in self.tiled:
             stage = StageEstimate(tiled, rows, self.device)
@@ -121,10 +122,13 @@ class GpuCostModel:
             slower = stage.seconds > longest
             slowest = np.where(slower[:, None], stage.features, slowest)
             longest = np.maximum(longest, stage.seconds)
+            if tiled.min_blocks is not None:
+                asked = np.maximum(asked, rows[:, tiled.min_blocks])
         ones = np.ones(len(rows))
         choices = [rows[:, at] for at in self._choices[:3]]
         whole = [seconds * 1e9, len(self.tiled) * ones, extra * 1e9, *choices]
-        whole += [0 * ones] * (FEATURES - STAGE_FEATURES - len(whole))
+        whole += [0 * ones] * (FEATURES - STAGE_FEATURES - len(whole) - 1)
+        whole.append(asked)
         features = np.log2(np.maximum(np.column_stack([slowest, *whole]), 0.0) + 1.0)
         return Estimates(
             feasible, np.where(feasible, expected, np.inf), features.astype(np.float32)
