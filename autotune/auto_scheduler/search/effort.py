@@ -22,6 +22,7 @@ class Effort:
         near: share of a batch for neighbours of the best measured rows.
         bold: share of a batch for rows with the most uncertain times.
         alike: the most rows of a batch that differ only in choices.
+        equal: share of rows of one program and one estimate; three in any case.
         similar: share of the first batch for the fastest rows of similar tasks.
         estimated: share of the first batch for the best rows by the analytical estimate alone,
             since trials of other workloads may mislead.
@@ -34,6 +35,7 @@ class Effort:
     near: float = 0.2
     bold: float = 0.15
     alike: int = 2
+    equal: float = 0.3
     similar: float = 0.15
     estimated: float = 0.5
 

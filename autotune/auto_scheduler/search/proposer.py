@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.search.analytical.products import ProductCostModel
-from autotune.auto_scheduler.search.analytical.several import SeveralCostModel
 from autotune.auto_scheduler.search.effort import Effort, part_of
 from autotune.auto_scheduler.search.models.descriptor import Descriptor
 from autotune.auto_scheduler.search.models.row_model import Features, RowModel
@@ -20,7 +17,8 @@ from autotune.auto_scheduler.search.program_search import (
     Row,
     trials_of,
 )
-from autotune.auto_scheduler.search.space.program import FactorSlot, Rows
+from autotune.auto_scheduler.search.selection import Pool, Selection, by_estimate
+from autotune.auto_scheduler.search.space.program import Rows
 from autotune.auto_scheduler.search.space.sampler import RowSampler, distinct
 from autotune.auto_scheduler.search.stack import Stack, stacks_of
 from autotune.auto_scheduler.search.task_group import GroupMember, TaskGroup
@@ -30,17 +28,6 @@ from autotune.cost_model import load_meanwhile
 from autotune.utils.math import ceil_div
 
 Column = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class _Pool:
-    """Scored rows of one stack; ``estimated`` is the score by estimates alone."""
-
-    stack: Stack
-    rows: Rows
-    scores: Column
-    doubts: Column
-    estimated: Column
 
 
 class Proposer:
@@ -69,6 +56,7 @@ class Proposer:
             ProgramSearch(each, RowSampler(each.program, each.limits(), rng))
             for each in cost_models
         ]
+        self.selection = Selection(self.programs, self.effort)
         common = None if membership is None else membership[0].model
         self.stacks = stacks_of(cost_models, rng)
         # The best rows of the last batch, by stack.
@@ -89,13 +77,13 @@ class Proposer:
             return self._taken(self._drawn(count))
         busy = bool(self._known)  # what was proposed before is being measured
         self._catch_up()
-        drawn, plain, pools = self._evolved(self.effort.of_batch(count))
-        parts = [*self._first(plain, pools, count)]
-        parts += self._best(self._pools(self._near()), part_of(count, self.effort.near), 0.0)
-        parts += self._best(pools, part_of(count, self.effort.bold), 1.5)
-        parts += self._best(pools, count, 0.0)
+        drawn, plain, pools = self._evolved(self._effort_of(count))
+        best, parts = self.selection.best, [*self._first(plain, pools, count)]
+        parts += best(self._pools(self._near()), part_of(count, self.effort.near))
+        parts += best(pools, part_of(count, self.effort.bold), 1.5)
+        parts += best(pools, count)
         # Where what evolved differs in choices alone.
-        parts += self._best(drawn, count, 0.0)
+        parts += best(drawn, count, varied=False)
         each_once = {(at, row.tobytes()): (at, row) for at, row in parts}
         taken = self._taken(list(each_once.values())[:count])
         if busy:
@@ -204,7 +192,7 @@ class Proposer:
             self.model.fit(*known.columns)
         self._learned = count
 
-    def _evolved(self, effort: Effort) -> tuple[list[_Pool], list[_Pool], list[_Pool]]:
+    def _evolved(self, effort: Effort) -> tuple[list[Pool], list[Pool], list[Pool]]:
         """Draw rows of all programs, and breed the best of them; return both.
 
         Between them are those that a first batch breeds by estimates, sparing a generation.
@@ -240,7 +228,7 @@ class Proposer:
             (at, row) for at, searched in enumerate(self.programs) for row in searched.best(count)
         ]
 
-    def _survivors(self, pools: Sequence[_Pool], count: int) -> list[Rows]:
+    def _survivors(self, pools: Sequence[Pool], count: int) -> list[Rows]:
         """Return the best rows of all programs, by stack."""
         scores = np.concatenate([np.empty(0), *(pool.scores for pool in pools)])
         most = min(count, len(scores))
@@ -266,15 +254,19 @@ class Proposer:
         return [(at, row) for at, row in known if row.tobytes() not in self.programs[at].seen]
 
     def _first(
-        self, plain: Sequence[_Pool], pools: Sequence[_Pool], count: int
+        self, plain: Sequence[Pool], pools: Sequence[Pool], count: int
     ) -> list[tuple[int, Row]]:
         """Return the rows of the first batch that are tried whatever the models say."""
         if not self._is_first:
             return []
         similar = self._from_similar_tasks()[: part_of(count, self.effort.similar)]
         half = part_of(count, self.effort.estimated)
-        bred = self._best(plain, ceil_div(half, 2), 0.0, whole=True)
-        return similar + bred + self._best(_by_estimate(pools), half - len(bred), 0.0)
+        bred = self.selection.best(plain, ceil_div(half, 2), whole=True)
+        return similar + bred + self.selection.best(by_estimate(pools), half - len(bred))
+
+    def _effort_of(self, count: int) -> Effort:
+        """Return the effort for a batch; the first one, which later ones begin with, takes all."""
+        return self.effort if self._is_first else self.effort.of_batch(count)
 
     @property
     def _is_first(self) -> bool:
@@ -286,9 +278,9 @@ class Proposer:
         """Whether rows are bred by estimates, too; they are right of large kernels."""
         return self._is_first and all(stack.is_large for stack in self.stacks)
 
-    def _bred_by_estimate(self, drawn: Sequence[_Pool], effort: Effort) -> list[_Pool]:
+    def _bred_by_estimate(self, drawn: Sequence[Pool], effort: Effort) -> list[Pool]:
         """Breed rows as if only estimates were known: half as many, for half of a batch."""
-        survivors, pools = ceil_div(effort.survivors, 2), _by_estimate(drawn)
+        survivors, pools = ceil_div(effort.survivors, 2), by_estimate(drawn)
         for _ in range(effort.generations):
             parents = self._survivors(pools, survivors)
             pools = []
@@ -297,7 +289,7 @@ class Proposer:
                 found = stack.cost_model(rows)
                 scores = -np.log2(found.seconds[found.feasible])
                 own = rows[found.feasible]
-                pools.append(_Pool(stack, own, scores, np.zeros_like(scores), scores))
+                pools.append(Pool(stack, own, scores, np.zeros_like(scores), scores))
         return pools
 
     def _near(self) -> list[Rows]:
@@ -315,7 +307,7 @@ class Proposer:
             found.append(stack.limits.repair(np.concatenate(near)))
         return found
 
-    def _pools(self, rows: Sequence[Rows]) -> list[_Pool]:
+    def _pools(self, rows: Sequence[Rows]) -> list[Pool]:
         """Score the feasible rows of all programs; the model is asked for all of them at once."""
         found = [
             (stack, each, stack.cost_model(each))
@@ -339,62 +331,6 @@ class Proposer:
         ends = np.cumsum([len(which) for which in kept])[:-1]
         columns = [np.split(each, ends) for each in (scores, doubts, -np.log2(estimates))]
         return [
-            _Pool(stack, each[which], *own)
+            Pool(stack, each[which], *own)
             for (stack, each, _), which, *own in zip(found, kept, *columns, strict=True)
         ]
-
-    def _best(
-        self, pools: Sequence[_Pool], count: int, boldness: float, whole: bool = False
-    ) -> list[tuple[int, Row]]:
-        """Return the best new rows, few of which differ in choices alone.
-
-        With ``whole`` few may differ in how the innermost two loops share what they do, either:
-        estimates are then the same.
-        """
-        entries = [
-            (float(pool.scores[i] + boldness * pool.doubts[i]), *pool.stack.place(pool.rows[i]))
-            for pool in pools
-            for i in _top(pool.scores + boldness * pool.doubts, 4 * count + 16)
-        ]
-        entries.sort(key=lambda entry: -entry[0])
-        kept: list[tuple[int, Row]] = []
-        alike: dict[tuple[int, bytes], int] = {}
-        for _, at, row in entries:
-            if row.tobytes() in self.programs[at].seen:
-                continue
-            tile = (at, self._tile(at, row, whole))
-            alike[tile] = alike.get(tile, 0) + 1
-            if alike[tile] <= self.effort.alike:
-                kept.append((at, row))
-            if len(kept) == count:
-                break
-        return kept
-
-    def _tile(self, at: int, row: Row, whole: bool) -> bytes:
-        """Return the part of a row that are lengths of splits of whole axes."""
-        model = self.programs[at].cost_model
-        program = model.program
-        # Of tiles of products, one number says how long the other side is.
-        least = 1 if isinstance(model, ProductCostModel | SeveralCostModel) else 2
-        splits = [
-            slot.step
-            for slot in program.slots
-            if isinstance(slot, FactorSlot) and slot.width >= least
-        ]
-        spans = [row[program.columns[step]] for step in splits]
-        if whole:
-            spans = [np.append(each[:-2], each[-2:].prod()) for each in spans]
-        return np.concatenate(spans).tobytes() if spans else row.tobytes()
-
-
-def _by_estimate(pools: Sequence[_Pool]) -> list[_Pool]:
-    """Return pools scored by estimates alone."""
-    return [replace(pool, scores=pool.estimated) for pool in pools]
-
-
-def _top(scores: Column, count: int) -> npt.NDArray[np.intp]:
-    """Return the places of the largest scores, largest first."""
-    if len(scores) > count:
-        part = np.argpartition(-scores, count)[:count]
-        return np.asarray(part[np.argsort(-scores[part], kind="stable")])
-    return np.asarray(np.argsort(-scores, kind="stable"))

@@ -203,3 +203,31 @@ def test_a_row_of_warpgroups_comes_back_from_its_steps_and_from_a_log(dtype, pas
     assert again.state == state
     text = kernel_of(task.realise(state).what, task.target, "k").source
     assert kernel_of(task.realise(again.state).what, task.target, "k").source == text
+
+
+@pytest.mark.parametrize(("columns", "width"), [(192, 96), (704, 88), (320, 40)])
+def test_columns_of_a_tile_may_fill_their_last_panel_in_part(columns, width, tmp_path):
+    tensors = product(100, columns, 512)
+    task, models, _ = warpgroup_models(tensors)
+    rng, jobs = np.random.default_rng(0), []
+    for model in models:
+        rows = RowSampler(model.program, model.limits(), rng).draw(400)
+        shape = model.shape(rows)
+        if model.in_parts:
+            continue
+        chosen = rows[shape.tile_columns == width][:2]
+        check_launches(task, model.shape(chosen), [built(task, model, each) for each in chosen])
+        for row in chosen:
+            kernel = built(task, model, row, f"k{len(jobs)}")
+            inputs = [each for each in kernel.args if each.role == "in"]
+            values = [rng.uniform(-1, 1, each.shape).astype("float16") for each in inputs]
+            jobs.append(Job(kernel, values, len(jobs)))
+    assert len(jobs) >= 2
+    for job, got in zip(jobs, run_batch(jobs, tmp_path), strict=True):
+        assert not isinstance(got, str), got
+        np.testing.assert_allclose(got[0], wanted_of("plain", job.inputs), atol=1e-3)
+
+
+def built(task, model, row, name="k"):
+    """Return the kernel of a row."""
+    return kernel_of(task.realise(model.program.candidate(row)).what, task.target, name)

@@ -122,12 +122,21 @@ class WarpgroupShape(ProductShape):
         )
         self.in_turn = cost_model.turns is not None
 
+    @property
+    def lies_across(self) -> tuple[bool, bool]:
+        """Whether rows of panels run across the reduction, of either operand."""
+        product = self.product
+        return product.transposed if product.item == _TRANSPOSABLE_BYTES else (False, False)
+
     @cached_property
     def shared_bytes(self) -> Column:
         """Bytes of shared memory of a block."""
         _, gap = row_gap(self.product, True)
         rows = self.tile_rows + (gap if self.product.passed else 0)
-        elements = (rows + self.tile_columns) * self.depth * self.several
+        # Of columns that are neighbours in memory the last panel may have nothing at its end.
+        panel = PANEL if self.lies_across[1] else 1
+        columns = np.ceil(self.tile_columns / panel) * panel
+        elements = (rows + columns) * self.depth * self.several
         return np.asarray(elements * self.product.item)
 
     @cached_property
@@ -135,13 +144,8 @@ class WarpgroupShape(ProductShape):
         """Whether a block of such tiles fits the device."""
         device = self.device
         fits = self.fills_a_tile
-        transposed = (
-            self.product.transposed if self.product.item == _TRANSPOSABLE_BYTES else (False, False)
-        )
-        if not all(transposed):
+        if not all(self.lies_across):
             fits &= self.depth % self.product.panel == 0
-        if transposed[1]:
-            fits &= self.tile_columns % PANEL == 0
         fits &= (self.runs >= 4) & (self.tile_columns <= _MOST_COLUMNS)
         fits &= (self.sums <= _MOST_SUMS) & (self.threads <= device.block_threads)
         fits &= self.sums + _OTHERS <= np.minimum(device.registers // self.threads, 255)
