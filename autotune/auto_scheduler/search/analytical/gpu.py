@@ -157,8 +157,10 @@ class GpuCostModel:
                 rows[:, tiled.pipeline] = np.minimum(rows[:, tiled.pipeline], most)
             rows = with_fewest_loops(tiled, rows, _MOST_INNERMOST)
             rows = with_lowest_limit(tiled, rows, UNROLL_LIMITS)
-            if tiled.min_blocks is not None:
-                rows[:, tiled.min_blocks] = StageEstimate(tiled, rows, self.device).min_blocks
+            asked = tiled.min_blocks
+            # Of kernels that usually ask for nothing few rows ask.
+            if asked is not None and (np.any(is_large(tiled)) or rows[:, asked].any()):
+                rows[:, asked] = StageEstimate(tiled, rows, self.device).min_blocks
         return with_lowest_plain_limits(self.numbers.plain, rows, UNROLL_LIMITS)
 
     def feasible(self, rows: Rows) -> Mask:
