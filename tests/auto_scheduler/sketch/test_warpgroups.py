@@ -231,3 +231,18 @@ def test_columns_of_a_tile_may_fill_their_last_panel_in_part(columns, width, tmp
 def built(task, model, row, name="k"):
     """Return the kernel of a row."""
     return kernel_of(task.realise(model.program.candidate(row)).what, task.target, name)
+
+
+def test_an_odd_number_of_tiles_of_rows_is_taken_in_pairs(tmp_path):
+    """The 784 places of 16 images of 7x7 are 13 tiles of a warpgroup, which two share as 14."""
+    task, (model, *_), _ = warpgroup_models(product(784, 64, 128))
+    rng = np.random.default_rng(0)
+    rows = RowSampler(model.program, model.limits(), rng).draw(400)
+    pairs = rows[model.shape(rows).tile_rows == 128][:1]
+    (kernel,) = found = [built(task, model, row) for row in pairs]
+    check_launches(task, model.shape(pairs), found)
+    inputs = [each for each in kernel.args if each.role == "in"]
+    values = [rng.uniform(-1, 1, each.shape).astype("float16") for each in inputs]
+    (got,) = run_batch([Job(kernel, values, 0)], tmp_path)
+    assert not isinstance(got, str), got
+    np.testing.assert_allclose(got[0], wanted_of("plain", values), atol=1e-3)

@@ -91,7 +91,7 @@ def _slot(sketch: StateObject, number: int, extent: int, innermost: int) -> dict
 
 def _rounded(count: int, multiple: int) -> int:
     """Return a multiple that is not less than a number, and has other divisors where it can."""
-    for unit in (8, 4):
+    for unit in (8, 4, 2):
         more = round_up(count, unit)
         if more <= count * _LITTLE_MORE and more % multiple == 0:
             return more
