@@ -1,6 +1,7 @@
 """Tiles leave their kernel as many registers as blocks that a multiprocessor should hold allow."""
 
 import json
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
 from autotune.auto_scheduler.search.analytical.gpu_stage import StageEstimate
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
-from autotune.auto_scheduler.search.space.launch_bounds import MIN_BLOCKS, USUAL
+from autotune.auto_scheduler.search.space.launch_bounds import MIN_BLOCKS
 from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.auto_scheduler.states.loop_state import plain_state
 from autotune.auto_scheduler.transform_steps import PragmaStep
@@ -49,15 +50,9 @@ def threads_of(model, row):
     return int(-(-threads // 32) * 32)
 
 
-def asks(model, rows):
-    """Return which rows ask for blocks."""
-    (tiled,) = model.tiled
-    return rows[:, tiled.min_blocks] > 1
-
-
-def test_tiles_ask_for_as_many_blocks_as_their_registers_are_estimated_to_allow():
+def test_tiles_of_large_sums_ask_for_none_one_or_as_many_blocks_as_there_is_room_for():
     _, models = models_of(matmul(1024, 1024, 1024))
-    few = []
+    few, found = [], Counter()
     for model in models:
         rows = drawn(model, 200)
         (tiled,) = model.tiled
@@ -68,38 +63,40 @@ def test_tiles_ask_for_as_many_blocks_as_their_registers_are_estimated_to_allow(
             wanted = max(each for each in MIN_BLOCKS if each <= most)
             asked, threads = asked_for(model.program.candidate(row)), threads_of(model, row)
             fewer = wanted > 1 and 65536 // (wanted * threads) < 255
-            assert asked == (wanted if fewer else 0)
+            assert asked in (0, 1, wanted if fewer else 1)
+            found[min(asked, 2)] += 1
     assert any(few)
+    assert min(found[each] for each in range(3)) > 60
 
 
 @pytest.mark.parametrize(
     "tensors", [matmul(512, 1024, 1024), conv2d_layer(*LAYER)], ids=["mm", "conv"]
 )
-def test_tiles_of_smaller_sums_ask_for_nothing(tensors):
+def test_tiles_of_smaller_sums_ask_for_nothing_until_a_mutation_does(tensors):
     _, models = models_of(tensors)
     for model in models:
-        assert all(not asked_for(model.program.candidate(row)) for row in drawn(model, 200))
+        rows = drawn(model, 200)
+        assert all(not asked_for(model.program.candidate(row)) for row in rows)
+        others = mutated(model, 100)
+        asking = [asked_for(model.program.candidate(row)) > 0 for row in others]
+        assert 0 < sum(asking) < len(others) / 10
 
 
 @pytest.mark.parametrize("size", [512, 1024])
-def test_a_mutation_asks_or_does_not_and_trials_decide(size):
+def test_models_see_what_is_asked_for_and_small_kernels_that_ask_come_second(size):
     several, (_, models) = 0, models_of(matmul(size, size, size))
     for model in models:
+        rows = mutated(model, 100)
         (tiled,) = model.tiled
-        rows = mutated(model, 400)
-        before = rows.copy()
-        before[:, tiled.min_blocks] = USUAL
-        before = model.repair(before)
-        other = (rows != before).any(axis=1)
-        assert other.sum() < len(rows) / 10
-        several += other.sum()
-        assert (asks(model, rows[other]) == (size < 1024)).all()
-        assert (asks(model, before[other]) == (size == 1024)).all()
-        found, before = model(rows[other]), model(before[other])
-        assert (found.seconds > before.seconds).all()
-        np.testing.assert_allclose(found.seconds, before.seconds, 0.04)
-        assert (found.features != before.features).any(axis=1).all()
+        plain = rows.copy()
+        plain[:, tiled.min_blocks] = 0
+        asks = rows[:, tiled.min_blocks] > 0
+        found, before = model(rows[asks]), model(plain[asks])
+        assert (found.features[:, -1] > before.features[:, -1]).all()
         assert (found.features[:, :-1] == before.features[:, :-1]).all()
+        assert ((found.seconds > before.seconds) == (size == 512)).all()
+        np.testing.assert_allclose(found.seconds, before.seconds, 0.04)
+        several += asks.sum()
     assert several > 20
 
 
@@ -107,15 +104,14 @@ def test_neighbours_of_a_row_ask_where_it_does_not():
     _, (model, *_) = models_of(matmul(512, 512, 512))
     sampler = RowSampler(model.program, model.limits(), np.random.default_rng(0))
     (tiled,) = model.tiled
-    found = 0
-    for row in sampler.draw(200):
+    for row in sampler.draw(20):
         near = sampler.kept(sampler.neighbours(row))
-        for each in near[asks(model, near)]:
+        asking = near[near[:, tiled.min_blocks] > 0]
+        assert len(asking)
+        for each in asking:
             assert (np.delete(each, tiled.min_blocks) == np.delete(row, tiled.min_blocks)).all()
             back = sampler.kept(sampler.neighbours(each))
             assert (back == row).all(axis=1).any()
-            found += 1
-    assert found > 5
 
 
 @pytest.mark.parametrize(
@@ -126,7 +122,6 @@ def test_no_more_threads_are_asked_for_than_a_multiprocessor_holds(arch, threads
     for model in models:
         rows = drawn(model, 200)
         (tiled,) = model.tiled
-        rows = rows[asks(model, rows)]
         taken = StageEstimate(tiled, rows, model.device).shape.threads * rows[:, tiled.min_blocks]
         assert 0 < taken.max() <= threads
 
