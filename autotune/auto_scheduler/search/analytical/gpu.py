@@ -40,7 +40,6 @@ from autotune.auto_scheduler.search.analytical.tiles import (
     tiled_stages,
 )
 from autotune.auto_scheduler.search.space.annotate_gpu import ROW_UNIT, UNROLL_LIMITS
-from autotune.auto_scheduler.search.space.launch_bounds import ALL
 from autotune.auto_scheduler.search.space.program import Program, Rows
 from autotune.auto_scheduler.search.space.sampler import ProductLimit, RowLimits
 from autotune.auto_scheduler.states.loop_state import StateObject
@@ -159,7 +158,8 @@ class GpuCostModel:
             rows = with_fewest_loops(tiled, rows, _MOST_INNERMOST)
             rows = with_lowest_limit(tiled, rows, UNROLL_LIMITS)
             asked = tiled.min_blocks
-            if asked is not None and (rows[:, asked] >= ALL).any():
+            # Of kernels that usually ask for nothing few rows ask.
+            if asked is not None and (np.any(is_large(tiled)) or rows[:, asked].any()):
                 rows[:, asked] = StageEstimate(tiled, rows, self.device).min_blocks
         return with_lowest_plain_limits(self.numbers.plain, rows, UNROLL_LIMITS)
 

@@ -26,8 +26,8 @@ from autotune.auto_scheduler.search.space.launch_bounds import (
     ALL,
     LARGE,
     MIN_BLOCKS,
-    NONE,
     ONE,
+    USUAL,
 )
 from autotune.auto_scheduler.search.space.program import Rows
 
@@ -55,7 +55,7 @@ _APART = 0.5
 # whose threads wait for what they copy: with one buffer, with two through registers, or without.
 _MANY_ACCUMULATORS, _FEW_WARPS = 64, 1.1
 _WAITS = (1.15, 1.05, 1.0)
-# What is mostly the slower of two, to ask for blocks in small kernels, comes second.
+# What is mostly the slower of two, to ask for blocks or not, comes second if all else is equal.
 _UNUSUAL = 1.03
 # Cycles that a step of a reduction waits where it is not unrolled.
 _LOOP_LATENCY = 25.0
@@ -184,17 +184,22 @@ class StageEstimate:
 
     @cached_property
     def min_blocks(self) -> Rows:
-        """The blocks that rows ask for: none, one, or as many as there is room for."""
-        return np.where(self._asked >= ALL, self.most_blocks, self._asked)
+        """The blocks that rows ask for: as many as `most_blocks`, or as is usual."""
+        asks = (self._asked >= ALL) | (self.large & (self._asked == USUAL))
+        return np.where(asks, self.most_blocks, self._asked)
 
     @cached_property
     def most_blocks(self) -> Rows:
-        """The most of `MIN_BLOCKS` that run at once; one if they leave all registers."""
+        """The most of `MIN_BLOCKS` that run at once by estimates; 0 if it is one.
+
+        In a small kernel it is 0 where they leave a thread all registers that it may have.
+        """
         values, warps = np.array(MIN_BLOCKS), np.ceil(self.shape.threads / 32)
-        held = np.minimum(self.together, self.device.most_warps // warps)
+        there = np.where(self.large, self.resident, self.together)
+        held = np.minimum(there, self.device.most_warps // warps)
         most = values[np.searchsorted(values, held, side="right") - 1]
         left = self.device.registers // np.maximum(most * warps * 32, 1)
-        return np.where(left < _MOST_REGISTERS, most, ONE)
+        return np.where((most >= ALL) & (self.large | (left < _MOST_REGISTERS)), most, 0)
 
     @property
     def _asked(self) -> Rows:
@@ -206,7 +211,7 @@ class StageEstimate:
     @property
     def usual(self) -> Mask:
         """Whether rows ask for blocks as is usual in kernels like theirs."""
-        return np.asarray(self.large | (self._asked == NONE))
+        return np.where(self.large, self._asked != ONE, self._asked == USUAL)
 
     @cached_property
     def unrolled(self) -> Column:

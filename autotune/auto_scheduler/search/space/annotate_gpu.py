@@ -13,11 +13,7 @@ from itertools import pairwise
 from autotune.auto_scheduler.graph.access import AccessAnalyzer
 from autotune.auto_scheduler.graph.reads import reads_of
 from autotune.auto_scheduler.problem.hardware_params import HardwareParams
-from autotune.auto_scheduler.search.space.launch_bounds import (
-    ASKED,
-    MIN_BLOCKS,
-    is_large_stage,
-)
+from autotune.auto_scheduler.search.space.launch_bounds import MIN_BLOCKS, asking
 from autotune.auto_scheduler.search.space.program import ChoiceSlot, Program, Slot
 from autotune.auto_scheduler.search.space.rounded_tiles import rounded_tiles
 from autotune.auto_scheduler.search.space.steps import Annotator, splits_of, tiling_splits
@@ -95,9 +91,7 @@ def gpu_program(
         _pipeline(work, stage_id)
     if MIN_BLOCKS and not any(each.attrs.tensor_core for each in sketch.stages):
         for stage_id in roots.values():
-            # Threads of smaller kernels mostly hide latencies better by more registers.
-            rare = not is_large_stage(work.stage(stage_id))
-            work.min_blocks(stage_id, MIN_BLOCKS, ASKED, rare)
+            work.min_blocks(stage_id, MIN_BLOCKS, asking(work.stage(stage_id)))
     return work.program()
 
 

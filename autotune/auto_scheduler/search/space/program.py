@@ -65,14 +65,13 @@ class ChoiceSlot:
             blocks a multiprocessor is to hold.
         values: the numbers.
         stands: numbers that stand for all that a search may choose, where what they are follows
-            from the other numbers of a row: `RowLimits.repair` decides that; empty if none do.
-        rare: whether rows are drawn with the first of these, which mutations change.
+            from the other numbers of a row: `RowLimits.repair` decides that. Rows are drawn with
+            the first, which mutations change; empty if any number may be drawn.
     """
 
     step: int
     values: tuple[int, ...]
     stands: tuple[int, ...] = ()
-    rare: bool = False
 
     @property
     def open_values(self) -> tuple[int, ...]:
@@ -82,7 +81,7 @@ class ChoiceSlot:
     @property
     def drawn_values(self) -> tuple[int, ...]:
         """Those of them that rows are drawn with."""
-        return self.open_values[:1] if self.rare else self.open_values
+        return self.stands[:1] or self.values
 
     @property
     def width(self) -> int:

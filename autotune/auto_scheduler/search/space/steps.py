@@ -55,15 +55,11 @@ class Annotator:
         self.state = step.apply(self.state)
 
     def choose(
-        self,
-        step: TransformStep,
-        values: Sequence[int],
-        stands: Sequence[int] = (),
-        rare: bool = False,
+        self, step: TransformStep, values: Sequence[int], stands: Sequence[int] = ()
     ) -> None:
         """Take a step that has one open number; see `ChoiceSlot`."""
         place = len(self.state.transform_steps)
-        self.slots.append(ChoiceSlot(place, tuple(values), tuple(stands), rare))
+        self.slots.append(ChoiceSlot(place, tuple(values), tuple(stands)))
         self.take(step)
 
     def annotate(self, stage_id: int, iter_id: int, annotation: Annotation) -> None:
@@ -96,11 +92,9 @@ class Annotator:
         """Leave open how far ahead the copies that are attached to a loop are made."""
         self.choose(PragmaStep(stage_id, iter_id, f"{PIPELINE}${values[0]}"), values)
 
-    def min_blocks(
-        self, stage_id: int, values: Sequence[int], stands: Sequence[int], rare: bool
-    ) -> None:
-        """Leave open how many blocks are asked for, up to what a stage's tiles leave room for."""
-        self.choose(PragmaStep(stage_id, 0, f"{MIN_BLOCKS}${values[0]}"), values, stands, rare)
+    def min_blocks(self, stage_id: int, values: Sequence[int], stands: Sequence[int]) -> None:
+        """Leave open whether as many blocks are asked for as a stage's tiles leave room for."""
+        self.choose(PragmaStep(stage_id, 0, f"{MIN_BLOCKS}${values[0]}"), values, stands)
 
     def outer_spatial(self, stage_id: int) -> int:
         """Return how many leading loops of a stage can be fused.
