@@ -211,7 +211,7 @@ class StageEstimate:
     @property
     def usual(self) -> Mask:
         """Whether rows ask for blocks as is usual in kernels like theirs."""
-        return np.where(self.large, self._asked != ONE, self._asked == USUAL)
+        return np.asarray(np.where(self.large, self._asked != ONE, self._asked == USUAL))
 
     @cached_property
     def unrolled(self) -> Column:
