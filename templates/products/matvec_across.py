@@ -28,8 +28,10 @@ MOST_STAGED = 2**18
 # Bytes of b from which on little of it is in the L2 cache when it is read again; bytes that are
 # read in a cycle beyond and within it, by a multiprocessor, and columns by which runs are longer.
 FAR, FAR_BYTES, NEAR_RUNS, OWN_BYTES, ENDS = 50 * 10**6, 2440, 2945, 51.6, 3.8
-# Multiprocessors that clusters of four and more leave idle.
-LEFT_IDLE = 12
+# Multiprocessors that clusters of four and more leave idle; cycles in which a cluster joins sums,
+# and of each block of clusters beyond so many that a multiprocessor has: 8x36387x259 took an H200
+# 19.9 us by 1,138 blocks in pairs, and 12.3 by 569 blocks alone.
+LEFT_IDLE, JOINING, CLUSTERED, MANY_BLOCKS = 12, 1094, 200, 4
 # Bytes of b up to which a part stays in the cache untuned: 1x50256x1024, four in turn, took an
 # H200 51.0 us instead of 49.7, but 1x11008x4096 44.9 instead of 47.8.
 MOST_RESIDENT = 200_000_000
@@ -135,8 +137,9 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles: of memory, of the latency of turns, and of the reduction.
 
     The constants were fitted to the geometric mean of times hot and after 100 MB were written, of
-    267 choices of 25 products of 1 to 32 rows on an H200, with an error of 15%; those of the least
-    estimate took 1.04 times as long as the fastest. Choices may be arrays.
+    267 choices of 25 products of 1 to 32 rows on an H200, with an error of 15%; of 560 others of
+    93 products those of the least estimate took 1.033 times as long as the fastest raced, and
+    without many blocks of clusters 1.047 times. Choices may be arrays.
     """
     tiling, c = AcrossTiling(shape, choice), choice
     # Clusters of four and more leave a tenth of the multiprocessors idle.
@@ -158,7 +161,8 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     lanes = c["vec"] * np.log2(32 / common.smaller(c["across"], 32)) * tiling.threads / 64
     slices = 3.8 * tiling.columns * (tiling.parts + 1) / tiling.threads
     summing = waves * together * shape.m * (lanes + slices)
-    joining = waves * 1094 * (c["split"] > 1)
+    many = common.larger(0, common.ceil_div(tiling.blocks, count) - MANY_BLOCKS)
+    joining = (waves * JOINING + CLUSTERED * many) * (c["split"] > 1)
     total: float = cycles + 4870 + joining + staging + summing
     return total
 
