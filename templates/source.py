@@ -25,6 +25,7 @@ from .products import (
     few_rows_half,
     gemm_batched_cpu,
     gemm_cpu,
+    gemm_few_across,
     gemm_float,
     gemm_half,
     gemm_int8,
@@ -285,7 +286,16 @@ def family_of_product(
         return copied, shape
     if not old and gemm_transposed.is_needed(shape, target):
         return gemm_transposed, shape
+    if not old and gemm_few_across.offered(shape, target):
+        return _few_across(shape, target), shape
     return tensor_core_family(shape), shape
+
+
+def _few_across(shape: Gemm, target: Target) -> Family[Any]:
+    """Return the kernels of few rows of an a [k, m] of 16-bit floats: as it is, or on a copy."""
+    untuned = int(gemm_few_across.suits(shape, target))
+    either = Alternatives((cast(Any, gemm_half), cast(Any, gemm_few_across)), untuned)
+    return either.chosen_alone(shape, get_config()) or either
 
 
 def _odd_rows(shape: Gemm, target: Target) -> Family[Any]:
