@@ -43,6 +43,11 @@ LEAST_PRODUCTS, LEAST_SUM = 2**23, 65
 # terms. Four products took an H200 0.72 to 0.94 of the time so:
 # 4608x1115x104 17.0 us instead of 18.9.
 ALONE_ODD, NEAR_RESULTS, SHORT_SUM_OF_FLOATS = 0.125, 2**24, 128
+# Terms of a range of K of floats from which on longer K tiles gain, of half as many stages, where
+# an operand is not K-major, and the stages that this takes: 472x156x61864 took an H200 69.7 us so
+# instead of 75.9, 1536x768x3072 26.3 and 28.2; with 3 stages instead of 6 six others took 0.96 to
+# 1.05 of the time.
+LONG_ACROSS, DEEP = 2048, 8
 # Estimated cycles of convolutions up to which `cp.async`, with its shorter prologue, is faster.
 CONVOLUTION_RUN = 12000
 # Estimates of those of 16-bit floats, in parts of that of `gemm_wgmma`, up to which TMA is faster.
@@ -234,7 +239,18 @@ def default_choice(
         partial(_untuned_rules, strips=strips, free_bytes=free_bytes, shape=shape, target=target),
         partial(_untuned_cycles, strips=strips, shape=shape, target=target),
     )
+    choice = _with_longer_k_tiles(shape, choice, target)
     return choice | {"band": _band(shape, choice)}
+
+
+def _with_longer_k_tiles(shape: Product, choice: dict[str, int], target: Target) -> dict[str, int]:
+    """Return a choice with K tiles of twice the length where threads load them to registers."""
+    across = shape.transpose_a or not shape.transpose_b
+    long = shape.k // choice["split"] >= LONG_ACROSS and choice["stages"] >= DEEP
+    if shape.dtype != TF32 or shape.gathers or not (across and long):
+        return choice
+    longer = choice | {"chunk": 2 * choice["chunk"], "stages": choice["stages"] // 2}
+    return choice if violation(shape, longer, target) else longer
 
 
 def _untuned_cycles(every: Mapping[str, Any], strips: bool, shape: Product, target: Target) -> Any:

@@ -110,3 +110,18 @@ def test_operands_are_not_swapped_where_a_residual_is_not_in_the_cache(rows, swa
     shape = Gemm(rows, 256, 64, "tf32", epilogue=epilogue)
     choice = gemm_transposed.default_choice(shape, Target("cuda -arch=sm_90"))
     assert Form.of(choice[KNOB]).swapped == swapped
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunk"),
+    [
+        (Gemm(472, 156, 61864, "tf32"), 64),
+        (Gemm(1536, 768, 3072, "tf32"), 64),
+        (Gemm(2016, 992, 3264, "tf32", 1, True, True), 32),
+        (Gemm(432, 1344, 2936, "tf32", 1, True, True), 32),
+        (Gemm(1536, 768, 1024, "tf32"), 32),
+    ],
+    ids=["ranges", "whole sums", "few stages", "short ranges", "short"],
+)
+def test_long_sums_that_threads_load_to_registers_have_long_k_tiles_untuned(shape, chunk):
+    assert create("gemm.cuda", args_of(shape), HOPPER).default()["chunk"].val == chunk
