@@ -211,8 +211,8 @@ def conv2d_channels_first_cuda(shape: conv2d_nhwc.Conv2dNhwc) -> SourceKernel:
         family, _ = family_of_product("conv2d_nchw.cuda", product, HALVES)
         # Products of all images gain by copies as one does of their columns, with rows as odd.
         columns = (product.batch - 1) * gemm_padded.row_of_copy(product.n) + product.n
-        alone = replace(product, n=columns, batch=1, shared="")
-        if gemm_padded.gains(alone, Target.current() or Target("cuda")):
+        one = replace(product, n=columns, batch=1, shared="")
+        if gemm_padded.gains(one, Target.current() or Target("cuda")):
             family = gemm_padded.Padded(tensor_core_family(gemm_padded.padded(product)))
         return tunable(conv2d_channels_first.Of(family, product), shape, "cuda")
     padded = conv2d_channels_first.padded(shape)
