@@ -82,8 +82,8 @@ class Proposer:
         parts += best(self._pools(self._near()), part_of(count, self.effort.near))
         parts += best(pools, part_of(count, self.effort.bold), 1.5)
         parts += best(pools, count)
-        # Where what evolved differs in choices alone.
-        parts += best(drawn, count, varied=False)
+        # Where what evolved differs in choices alone, or few rows are left, of equal estimates.
+        parts += best(drawn, count, varied=False) + best(pools, count, varied=False)
         each_once = {(at, row.tobytes()): (at, row) for at, row in parts}
         taken = self._taken(list(each_once.values())[:count])
         if busy:

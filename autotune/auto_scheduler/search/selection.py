@@ -78,6 +78,8 @@ class Selection:
         alike: Counter[tuple[int, bytes]] = Counter()
         equal: Counter[tuple[int, float]] = Counter()
         for _, at, row, estimated in entries:
+            if len(kept) == count:
+                break
             if row.tobytes() in self.programs[at].seen or equal[at, estimated] == most:
                 continue
             tile = (at, self._tile(at, row, whole))
@@ -85,8 +87,6 @@ class Selection:
             if alike[tile] <= self.effort.alike:
                 kept.append((at, row))
                 equal[at, estimated] += 1
-            if len(kept) == count:
-                break
         return kept
 
     def _tile(self, at: int, row: Row, whole: bool) -> bytes:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy, XGBModel
 from autotune.auto_scheduler.search.effort import Effort, part_of
 from tests.auto_scheduler.graphs import conv2d_layer, matmul
@@ -47,3 +48,18 @@ def test_the_first_batch_of_a_short_run_is_searched_for_as_that_of_a_long_one():
     batch = [each.transform_steps for each in proposer.propose(8)]
     proposer.learn([(steps, 1e-5) for steps in batch])
     assert proposer._effort_of(8) == Effort().of_batch(8) != Effort()
+
+
+def test_nothing_is_chosen_where_nothing_is_wanted():
+    proposer = proposer_of(matmul(1024, 1024, 1024))
+    pools = proposer._evolved(Effort().of_batch(8))[2]
+    assert proposer.selection.best(pools, 0) == []
+
+
+def test_batches_are_full_where_few_rows_are_left_and_many_have_one_estimate():
+    data = te.placeholder((64, 1000), name="data")
+    proposer = proposer_of([data, topi.nn.softmax(data)], seed=1)
+    for number in range(8):
+        batch = proposer.propose(8)
+        assert len(batch) == 8
+        proposer.learn([(each.transform_steps, 1e-5 / (1 + number)) for each in batch])
