@@ -306,10 +306,18 @@ def test_activations_and_scale_shift():
         (
             lambda x, w: topi.nn.conv1d_ncw(x, w, dilation=3),
             1,
-            "a 3 window with dilation 3: it .* 5",
+            "a window of 3 with dilation 3: it .* 5",
         ),
-        (lambda x, w: topi.nn.conv2d_nchw(x, w, 1, 0, 3), 2, "a 3x3 window with .* 5x5 image"),
-        (lambda x, w: topi.nn.conv3d_ncdhw(x, w, 1, 0, 3), 3, "a 3x3x3 window .* 5x5x5 image"),
+        (
+            lambda x, w: topi.nn.conv2d_nchw(x, w, 1, 0, 3),
+            2,
+            "a window of 3x3 with .* data of 5x5",
+        ),
+        (
+            lambda x, w: topi.nn.conv3d_ncdhw(x, w, 1, 0, 3),
+            3,
+            "a window of 3x3x3 .* data of 5x5x5",
+        ),
     ],
 )
 def test_windows_beyond_the_data_are_refused_in_any_number_of_dimensions(convolve, size, message):
@@ -325,7 +333,7 @@ def test_windows_beyond_the_data_are_refused_in_any_number_of_dimensions(convolv
             lambda x, w: topi.nn.conv2d_nchw(x, w, 1, (1, 2, 3)),
             "padding must be a whole number of",
         ),
-        (lambda x, w: topi.nn.conv2d_nchw(x, w, 1, 0, 5), "does not fit into the 5x5 image"),
+        (lambda x, w: topi.nn.conv2d_nchw(x, w, 1, 0, 5), "does not fit into data of 5x5 with"),
         (lambda x, w: topi.nn.conv2d(x, w, 1, 0, 1, "CHWN"), "data_layout must be one of 'NCHW'"),
         (
             lambda x, w: topi.nn.conv2d(x, w, 1, 0, 1, groups=3),

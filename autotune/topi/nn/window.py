@@ -82,8 +82,8 @@ class Window:
             image = "x".join(str(images[a]) for a in self.slides)
             padding = (*(slide.before for slide in slides), *(slide.after for slide in slides))
             raise ExpressionError(
-                f"{what}: kernel must not reach beyond the padded data, got a {size} window with "
-                f"dilation {dilation}: it does not fit into the {image} image with padding "
+                f"{what}: kernel must not reach beyond the padded data, got a window of {size} "
+                f"with dilation {dilation}: it does not fit into data of {image} with padding "
                 f"{padding}"
             )
         return found
