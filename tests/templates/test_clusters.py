@@ -14,6 +14,7 @@ from autotune.templates.epilogue import Epilogue
 from autotune.templates.products import (
     gemm_bf16x3,
     gemm_cuda,
+    gemm_few_across,
     gemm_skinny,
     gemm_skinny_across,
     gemm_skinny_unaligned,
@@ -74,6 +75,14 @@ CASES = {
     "skinny": (
         gemm_skinny, Gemm(24, 72, 712, "bfloat16", 2, False, True, "", REST),
         {**TMA, "wgmma": gemm_skinny.VALUE, "frags_n": 3, "split": 4, "band": 1},
+    ),
+    "few-across": (
+        gemm_few_across, Gemm(24, 72, 715, "bfloat16", 1, True, epilogue=GELU),
+        {**TMA, "wgmma": gemm_skinny.VALUE, "frags_n": 3, "split": 4, "band": 1},
+    ),
+    "few-across-ranges": (
+        gemm_few_across, Gemm(32, 200, 320, "float16", 1, True, True),
+        {**TMA, "wgmma": gemm_tma.Form(0, 1, 1, 1, 1).knob, "frags_n": 4, "split": 2, "band": 1},
     ),
     "unaligned-2x1": unaligned(
         (0, 2, 1), Gemm(131, 71, 72, "float16", 1, epilogue=REST), warps_m=8, band=1
