@@ -77,11 +77,18 @@ def suits(shape: Gemm, target: Target) -> bool:
     few = refusal(shape) is None and (some or shape.m <= FEW_ROWS) and shape.n >= LEAST_COLUMNS
     if not few or not LEAST_SUM <= shape.k <= most or shape.n * shape.k < LEAST:
         return False
-    return violation(shape, default_choice(shape, target), target) is None
+    choice = _fastest(shape, target)
+    return _streams(choice[KNOB]) and violation(shape, choice, target) is None
 
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
-    """Return the choice to use where nothing was tuned."""
+    """Return the choice to use where nothing was tuned: one that streams b."""
+    choice = _fastest(shape, target)
+    return choice if _streams(choice[KNOB]) else gemm_skinny.default_choice(along_k(shape), target)
+
+
+def _fastest(shape: Gemm, target: Target) -> dict[str, int]:
+    """Return the choice for the product of a copy that is known to be fastest, of any kernel."""
     whole = along_k(shape)
     if shape.n >= MANY_COLUMNS and shape.k <= SHORT_SUM:
         choice = gemm_skinny.default_choice(whole, target)

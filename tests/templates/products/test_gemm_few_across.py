@@ -82,6 +82,25 @@ def test_the_space_holds_both_ways_and_older_records_read_a_as_it_is():
     assert [one.entry for one in calls] == ["gemm_tma"]
 
 
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Gemm(24, 5148, 3120, "bfloat16", 1, True, True),
+        Gemm(40, 5148, 3120, "float16", 1, True, True),
+        Gemm(8, 16, 8, "float16", 1, True),
+    ],
+    ids=["odd results", "more rows", "tiny"],
+)
+def test_untuned_choices_of_both_ways_are_in_their_space(shape):
+    args = (shape.m, shape.n, shape.k, shape.dtype, 1, True, shape.transpose_b)
+    default = create("gemm.cuda", args, HOPPER).default()
+    assert default is not None
+    assert default["family"].val == 0
+    options = gemm_few_across.candidates(shape)
+    choice = gemm_few_across.default_choice(shape, HOPPER)
+    assert all(value in options[name] for name, value in choice.items())
+
+
 def test_what_cannot_be_copied_is_refused_in_words():
     assert "[k, m]" in gemm_few_across.refusal(Gemm(24, 4560, 2016, "float16"))
     assert "aligned" in gemm_few_across.refusal(Gemm(24, 4561, 2016, "float16", 1, True))
