@@ -282,7 +282,7 @@ def reads_large_b(shape: Gemm) -> bool:
     if _has_few_rows(shape):
         far = ITEM_BYTES * shape.n * shape.k >= l2_resident.LEAST
         return far or (shape.m > FEWEST and shape.n * shape.k >= EVEN_OF_FEW)
-    if shape.epilogue != Epilogue() or shape.batch > 1:
+    if shape.epilogue != Epilogue() or shape.batch > 1 or not forms(shape):
         return False
     return shape.m in FEW_ROWS and shape.n >= MANY_COLUMNS and shape.n * shape.k >= LARGE_B
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
 from autotune.templates.epilogue import Epilogue
@@ -18,6 +19,7 @@ from autotune.templates.products.gemm_unaligned_form import BOTH, B, Form
 
 from autotune.errors import TemplateError
 from autotune.target import Target
+from autotune.task import create
 from tests.templates.emulated import arrays_of, in_the_emulator
 
 HOPPER = Target("cuda -arch=sm_90")
@@ -235,6 +237,14 @@ def test_the_last_rows_of_a_are_loaded_by_boxes_of_as_many(form, frags, boxes):
         for each in tiling.a_maps(4224).split("}}, ")
     ]
     assert [(words[14] & 0xFF) + 1 for words in maps] == boxes
+
+
+def test_a_large_b_beside_an_a_of_even_rows_along_m_is_no_matter_of_these_kernels():
+    shape = Gemm(406, 5028, 3716, "float16", 1, True, True)
+    assert not gemm_unaligned.reads_large_b(shape)
+    task = create("gemm.cuda", (406, 5028, 3716, "float16", 1, True, True), HOPPER)
+    entries = [one.entry for one in task.instantiate(task.default()).kernel("cuda").calls]
+    assert entries == ["pad", "gemm_tma"]
 
 
 def test_three_tiles_of_rows_share_columns_of_b_untuned():
