@@ -29,7 +29,7 @@ LEFT_REGISTERS, PRODUCER_REGISTERS = 64, 40
 # two blocks (cuOccupancyMaxActiveClusters): GPCs have different numbers of multiprocessors.
 CLUSTERS_AT_A_TIME = (
     (132, 66, 39, 30, 22, 17, 15, 15),
-    (264, 132, 79, 62, 44, 39, 32, 30),
+    (264, 132, 79, 62, 47, 39, 32, 30),
 )
 
 

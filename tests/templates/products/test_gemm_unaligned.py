@@ -217,6 +217,9 @@ def test_larger_clusters_leave_some_multiprocessors_idle():
     for split, frags, blocks in ((2, 16, 132), (3, 18, 117), (6, 18, 102), (8, 16, 120)):
         tiling = gemm_unaligned_tiling.Tiling(shape, {**choice, "frags_n": frags, "split": split})
         assert (tiling.resident(HOPPER), tiling.at_a_time(HOPPER)) == (1, blocks)
+    small = {**choice, "frags_n": 5, "stages": 2, "split": 5}
+    tiling = gemm_unaligned_tiling.Tiling(Gemm(40, 71, 1920, "float16"), small)
+    assert (tiling.resident(HOPPER), tiling.at_a_time(HOPPER)) == (2, 5 * 47)
 
 
 @pytest.mark.parametrize(
