@@ -11,6 +11,10 @@ import numpy as np
 from autotune.graph import Array, Value, ops
 from autotune.importers.onnx.call import Call, Converter
 
+# How far from a half a coordinate counts as one, as in ONNX Runtime: 9 / 1.2 in float32 is none.
+_HALF = 1e-6
+_ONE = np.float32(1)
+
 
 @dataclass(frozen=True)
 class _Axis:
@@ -19,21 +23,19 @@ class _Axis:
     Attributes:
         extent: before.
         size: after.
-        scale: of sizes, as the model gives it: then a float32.
+        scale: of sizes, in float32: by wider ones the nearest elements differ.
         region: where the part begins and ends that is kept, as parts of the extent.
     """
 
     extent: int
     size: int
-    scale: float | np.float32
+    scale: np.float32
     region: tuple[float, float]
 
     def coordinates(self, call: Call, mode: str) -> Array:
         """Return where each element of the result is, in elements of the data."""
-        x = np.arange(self.size, dtype="float64")
+        x: Array = np.arange(self.size, dtype="float32")
         n, size, scale = self.extent, self.size, self.scale
-        if isinstance(scale, np.float32):  # the model's; by others than it the nearest differ
-            x = x.astype("float32")
         begin, end = self.region
         match mode:
             case "half_pixel":
@@ -57,11 +59,12 @@ class _Axis:
 
 
 def _nearest(call: Call, at: Array, mode: str) -> Array:
+    exact = at.astype("float64")
     match mode:
         case "round_prefer_floor":
-            return np.ceil(at - 0.5)
+            return np.ceil(exact - 0.5 - _HALF)
         case "round_prefer_ceil":
-            return np.floor(at + 0.5)
+            return np.floor(exact + 0.5 + _HALF)
         case "floor":
             return np.floor(at)
         case "ceil":
@@ -86,7 +89,7 @@ def _kernel(mode: str, distance: Array, cubic: float) -> Array:
 
 def _weights(call: Call, axis: _Axis, at: Array, mode: str) -> Array:
     """Return a matrix: the weight of each element of the data in each of the result."""
-    shrink = min(axis.scale, 1.0) if call.attribute("antialias", 0) else 1.0
+    shrink = min(float(axis.scale), 1.0) if call.attribute("antialias", 0) else 1.0
     reach = math.ceil((1 if mode == "linear" else 2) / shrink)
     places = np.floor(at)[:, None] + np.arange(-reach + 1, reach + 1)
     cubic = call.attribute("cubic_coeff_a", -0.75)
@@ -167,7 +170,7 @@ def _axes_of(call: Call, x: Value) -> list[_Axis]:
     if sizes is None and (scales is None or len(scales) != len(axes)):
         call.refuse(f"expected scales or sizes of {len(axes)} axes")
     regions = _regions(call, len(axes))
-    found = [_Axis(n, n, 1.0, (0.0, 1.0)) for n in x.shape]
+    found = [_Axis(n, n, _ONE, (0.0, 1.0)) for n in x.shape]
     for i, axis in enumerate(axes):
         extent = x.shape[axis]
         if sizes is None:
@@ -176,7 +179,8 @@ def _axes_of(call: Call, x: Value) -> list[_Axis]:
             part = extent * (end - begin) if regions[i] != (0, 1) else extent
             found[axis] = _Axis(extent, _floor(part, scales[i]), scales[i], regions[i])
         else:
-            found[axis] = _Axis(extent, sizes[i], sizes[i] / extent, regions[i])
+            scale = np.float32(sizes[i]) / np.float32(extent)
+            found[axis] = _Axis(extent, sizes[i], scale, regions[i])
     return _kept_ratio(call, found, list(axes)) if sizes is not None else found
 
 
@@ -194,7 +198,8 @@ def _kept_ratio(call: Call, found: list[_Axis], axes: list[int]) -> list[_Axis]:
     scale = min(ratios) if policy == "not_larger" else max(ratios)
     for a in axes:
         extent = found[a].extent
-        found[a] = _Axis(extent, math.floor(extent * scale + 0.5), scale, found[a].region)
+        size = math.floor(extent * scale + 0.5)
+        found[a] = _Axis(extent, size, np.float32(scale), found[a].region)
     return found
 
 
