@@ -7,6 +7,7 @@ import pytest
 
 from autotune.errors import GraphError
 from autotune.importers import from_onnx
+from autotune.network import compile_network
 
 onnx = pytest.importorskip("onnx")
 helper = onnx.helper
@@ -48,7 +49,7 @@ def test_branches_of_other_types_or_that_cannot_be_computed_must_be_known():
             from_onnx(choosing(branch("Exp", "x"), other))
 
 
-def looping(collects=False, most="most"):
+def looping(collects=False, most="most", times=4):
     """Return a model that doubles x while its sum is below 10."""
     nodes = [
         helper.make_node("Add", ["x", "x"], ["twice"]),
@@ -61,7 +62,7 @@ def looping(collects=False, most="most"):
     body = helper.make_graph(nodes, "body", given, made)
     results = ["y", *(["all"] if collects else [])]
     loop = helper.make_node("Loop", [most, "", "start"], results, body=body)
-    weights = {"most": np.asarray(4), "ten": np.asarray(10, "float32")}
+    weights = {"most": np.asarray(times), "ten": np.asarray(10, "float32")}
     return model_of([loop], {"start": (2,)}, outputs=results, weights=weights)
 
 
@@ -72,7 +73,49 @@ def test_a_loop_that_data_end_keeps_its_state_from_then_on(first, times):
     np.testing.assert_allclose(result, x * 2**times)
 
 
-@pytest.mark.parametrize("model", [lambda: looping(collects=True), lambda: looping(most="")])
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: looping(collects=True), lambda: looping(most=""),
+        lambda: looping(times=np.iinfo("int64").max),  # as exported `while` loops have it
+    ],
+)  # fmt: skip
 def test_a_loop_that_data_end_must_have_an_end_and_collect_nothing(model):
     with pytest.raises(GraphError, match="its condition must be known while the model is read"):
         from_onnx(model())
+
+
+def greatest_divisor():
+    """Return a model of Euclid's algorithm, which ends where the rest is 0."""
+    nodes = [
+        helper.make_node("Mod", ["a", "b"], ["rest"]),
+        helper.make_node("Div", ["a", "b"], ["times"]),
+        helper.make_node("Identity", ["b"], ["old"]),
+        helper.make_node("Not", ["is_zero"], ["on"]),
+    ]
+    nodes.insert(3, helper.make_node("Equal", ["rest", "zero"], ["is_zero"]))
+    given = [value("step", WHOLE, ()), value("goes", BOOL, ()), value("a", WHOLE, ())]
+    given += [value("b", WHOLE, ()), value("last", WHOLE, ())]
+    made = [value("on", BOOL, ()), value("old", WHOLE, ()), value("rest", WHOLE, ())]
+    body = helper.make_graph(nodes, "body", given, [*made, value("times", WHOLE, ())])
+    whole = [
+        helper.make_node("Cast", [name], [f"whole_{name}"], to=WHOLE)
+        for name in ("first", "second")
+    ]
+    inputs = ["most", "", "whole_first", "whole_second", "zero"]
+    loop = helper.make_node("Loop", inputs, ["divisor", "rest_", "times_"], body=body)
+    cast = [
+        helper.make_node("Cast", [n], [m], to=FLOAT)
+        for n, m in (("divisor", "y"), ("times_", "q"))
+    ]
+    weights = {"most": np.asarray(9), "zero": np.asarray(0)}
+    return model_of([*whole, loop, *cast], {"first": (), "second": ()}, ["y", "q"], weights)
+
+
+def test_a_loop_that_has_ended_may_divide_by_zero():
+    graph = from_onnx(greatest_divisor()).graph
+    network = compile_network(graph, "c").instance()
+    for a, b, divisor, quotient in [(12, 18, 6, 2), (7, 7, 7, 1), (35, 64, 1, 5)]:
+        given = [np.asarray(n, "float32") for n in (a, b)]
+        for results in (graph.run(*given), [each.numpy() for each in network(*given)]):
+            assert [float(each) for each in results] == [divisor, quotient]

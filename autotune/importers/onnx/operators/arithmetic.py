@@ -39,7 +39,21 @@ def binary(op: Callable[[], Operator]) -> Converter:
 
 def _divide(call: Call) -> Value:
     a, b = _operands(call)
-    return combined(call, ops.Divide() if "float" in a.dtype else ops.TruncDivide(), a, b)
+    if "float" in a.dtype:
+        return combined(call, ops.Divide(), a, b)
+    return combined(call, ops.TruncDivide(), a, _not_zero(call, b))
+
+
+def _not_zero(call: Call, divisor: Value) -> Value:
+    """Return a whole divisor with 1 in place of 0, which would end the process on a CPU.
+
+    A branch that is not taken, or a loop that has ended, may divide by 0 where it is computed too.
+    """
+    known = call.numbers(divisor)
+    if known is not None and known.all():
+        return divisor
+    zero = call.binary(ops.Equal, divisor, 0)
+    return chosen(call, zero, call.number(1, divisor), divisor)
 
 
 def _many(op: Callable[[], Operator]) -> Converter:
@@ -62,9 +76,11 @@ def _mean(call: Call) -> Value:
 def _mod(call: Call) -> Value:
     """Return the remainder with the sign of the dividend with ``fmod``, else of the divisor."""
     a, b = _operands(call)
+    is_whole = "float" not in a.dtype
+    b = _not_zero(call, b) if is_whole else b
     if call.attribute("fmod", 0):
         return combined(call, ops.Mod(), a, b)
-    if "float" not in a.dtype:
+    if is_whole:
         return combined(call, ops.FloorMod(), a, b)
     # An infinite divisor has a remainder; a quotient that is rounded would give none.
     rest = combined(call, ops.Mod(), a, b)

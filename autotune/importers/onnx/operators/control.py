@@ -80,7 +80,8 @@ def _loop(call: Call) -> list[Operand]:
         if known is not None and not bool(known.reshape(-1)[0]):
             break
         if known is None:
-            _check_ends(call, step, count is not None and not scanned)
+            is_bounded = count is not None and count <= _MOST and not scanned
+            _check_ends(call, step, is_bounded)
             active = _still_active(call, active, going)
         if step == _MOST:
             call.refuse(f"a loop of more than {_MOST} iterations is not unrolled")
@@ -104,7 +105,7 @@ def _check_ends(call: Call, step: int, is_bounded: bool) -> None:
         call.known(1, "the condition")
     call.refuse(
         "its condition must be known while the model is read, but depends on data; that is "
-        "supported where the most iterations are known, and nothing is collected"
+        f"supported where at most {_MOST} iterations are known to come, and nothing is collected"
     )
 
 
