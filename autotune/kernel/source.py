@@ -322,7 +322,7 @@ class SourceKernel:
             args=tuple(self.args),
             calls=tuple([replace(one, omitted=()) if one.omitted else one for one in calls]),
             workspace=tuple(self.workspace),
-            flags=(*(_CXX_FLAGS if cxx else ()), *self.flags, *headers),
+            flags=(*(_CXX_FLAGS if cxx else ()), *headers, *self.flags),
         )
 
     def _call(self, check: Check) -> KernelCall:
@@ -364,13 +364,13 @@ def _render_file(name: str, path: Path, text: str, values: Mapping[str, Define])
 
 
 def _render(name: str, template: jinja2.Template, values: Mapping[str, Define]) -> str:
-    import jinja2
-
     try:
         return template.render(**values)
-    except jinja2.TemplateError as error:
+    except Exception as error:  # of its expressions, and of what it includes
         raise _failed(name, error) from error
 
 
 def _failed(name: str, error: Exception) -> KernelError:
-    return KernelError(f"kernel {name!r}: the Jinja2 source failed: {error}")
+    # Of most errors the text is no sentence: of what is divided, or only the name of a file.
+    kind = "" if "Undefined" in type(error).__name__ else f"{type(error).__name__}: "
+    return KernelError(f"kernel {name!r}: the Jinja2 source failed: {kind}{error}")

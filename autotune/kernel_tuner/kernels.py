@@ -117,7 +117,7 @@ class Problem:
             grid=grid if on_gpu else 1,
             block=block if on_gpu else 1,
             shared_bytes=self.rule.shared_bytes(params),
-            flags=[*(CXX_FLAGS if cxx else ()), *self.flags, *self._header_flags(source)],
+            flags=[*(CXX_FLAGS if cxx else ()), *self._header_flags(source), *self.flags],
             language=self.language,
         )
 

@@ -1,5 +1,7 @@
 """Headers in the folder of a source file are found, as compilers find what is named in quotes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ TEXTS = {
     "cuda -emulate": 'extern "C" __global__ void f(float* y) { y[threadIdx.x] = TIMES; }\n',
     "llvm": "void f(float* y) { for (int i = 0; i < 4; ++i) y[i] = TIMES; }\n",
 }
+LONG = f'#include "{"a" * 5000}.h"\n'
 
 
 def written(folder, target, times=3):
@@ -51,12 +54,21 @@ def test_the_hash_of_a_kernel_knows_the_headers_and_not_their_folder(tmp_path):
     assert here == there != other
 
 
+def test_headers_beside_the_file_come_before_those_of_flags(tmp_path):
+    source = written(tmp_path / "own", "llvm")
+    written(tmp_path / "other", "llvm", 5)
+    given = replace(kernel(source, "llvm"), flags=[f"-I{tmp_path / 'other'}"])
+    y = np.zeros(4, "float32")
+    autotune.build(given, target="llvm")(y)
+    assert y.tolist() == [3] * 4
+
+
 def test_flags_are_given_only_where_a_header_is_beside_the_file(tmp_path):
     (tmp_path / "here.h").touch()
     path = tmp_path / "f.c"
     assert header_flags(path, '#include "here.h"\n') == (f"-I{tmp_path}",)
     assert header_flags(path, '  #  include "here.h" // twice\n') == (f"-I{tmp_path}",)
-    for text in ('#include "gone.h"', "#include <here.h>", '// #include "here.h"', ""):
+    for text in ('#include "gone.h"', "#include <here.h>", '// #include "here.h"', "", LONG):
         assert header_flags(path, text) == ()
 
 
@@ -82,11 +94,32 @@ def test_a_template_of_jinja_includes_files_beside_it(tmp_path, monkeypatch):
     with pytest.raises(KernelError, match="the Jinja2 source failed: 'FACTOR' is undefined"):
         autotune.SourceKernel("f", path, args).text()
     path.write_text('{% include "gone.c" %}')
-    with pytest.raises(KernelError, match=r"the Jinja2 source failed: 'gone\.c' not found"):
+    with pytest.raises(
+        KernelError, match=r"source failed: TemplateNotFound: 'gone\.c'"
+    ):
         autotune.SourceKernel("f", path, args).text()
     path.write_text("{% if %}")
-    with pytest.raises(KernelError, match="the Jinja2 source failed: Expected an expression"):
+    with pytest.raises(KernelError, match="failed: TemplateSyntaxError: Expected an expression"):
         autotune.SourceKernel("f", path, args).text()
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("{{ 1 // 0 }}", "ZeroDivisionError"), ('{% include "f.c.j2" %}', "RecursionError"),
+        ('{% include "latin.c" %}', "UnicodeDecodeError"),
+        ('{% include "../f.c.j2" %}', r"TemplateNotFound: \.\./f"),
+    ],
+)  # fmt: skip
+def test_what_fails_in_a_template_or_what_it_includes_is_an_error_of_the_kernel(
+    tmp_path, text, error
+):
+    pytest.importorskip("jinja2")
+    (tmp_path / "latin.c").write_bytes(b"// \xfc")
+    (tmp_path / "f.c.j2").write_text(text)
+    source = autotune.SourceKernel("f", tmp_path / "f.c.j2", [autotune.arg("y", (1,))])
+    with pytest.raises(KernelError, match=f"the Jinja2 source failed: {error}"):
+        source.text()
 
 
 def test_a_file_of_cxx_is_compiled_as_such_for_the_cpu(tmp_path):
