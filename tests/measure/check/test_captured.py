@@ -22,7 +22,20 @@ def of(knob, helper=plain, kept=None):
 def test_numbers_of_a_closure_tell_functions_apart():
     assert captured(of(1)) == captured(of(1)) != captured(of(2))
     assert captured(of(np.int32(1))) != captured(of(np.int32(2)))
-    assert captured(plain) == ()
+    assert captured(plain) == captured(plain)
+    assert len(captured(plain)) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (lambda x: x + 1, lambda x: x + 2), (np.maximum, np.add), (max, min),
+        (of(0, np.float32), of(0, np.float64)), (of(0, range(3)), of(0, range(4))),
+        (of(0, kept=[[1], [2, 3]]), of(0, kept=[[1, 2], [3]])),
+    ],
+)  # fmt: skip
+def test_functions_of_which_a_knob_may_choose_one_are_told_apart(one, other):
+    assert captured(one) == captured(one) != captured(other)
 
 
 def test_functions_in_a_closure_count_with_theirs():
@@ -38,6 +51,11 @@ class Tiles:
         return x + self.width
 
 
+@dataclass(slots=True)
+class Slots:
+    width: int
+
+
 @pytest.mark.parametrize(
     "kept",
     [
@@ -48,6 +66,7 @@ class Tiles:
         lambda tile: np.zeros(tile),
         lambda tile: SimpleNamespace(tile=tile),
         Tiles,
+        Slots,
         lambda tile: Tiles(tile).sums,
         OtherOptionEntity,
         lambda tile: SplitEntity([4, tile]),
@@ -68,4 +87,4 @@ def test_a_function_that_calls_itself_is_read_once():
     def turn(n):
         return 0 if n == 0 else turn(n - 1)
 
-    assert captured(turn) == ()
+    assert len(captured(turn)) == 1

@@ -345,6 +345,17 @@ def test_of_many_references_the_latest_are_kept():
     oracle.close()
 
 
+def test_a_knob_may_choose_the_reference():
+    inp, kernel = broken(lambda x, s: (s, x))
+    oracle = Oracle()
+    one, other = (
+        oracle.data(inp, kernel, reference=Called(function))
+        for function in (lambda x, s: (s, x), lambda x, s: (s + 1, x))
+    )
+    assert one.checks[0].path != other.checks[0].path
+    oracle.close()
+
+
 def test_inputs_without_a_reference_serve_those_with_one():
     inp, kernel = broken(lambda x, s: (s + 1, x + s))
     oracle = Oracle()
