@@ -35,7 +35,8 @@ class _Axis:
     def coordinates(self, call: Call, mode: str) -> Array:
         """Return where each element of the result is, in elements of the data."""
         x: Array = np.arange(self.size, dtype="float32")
-        n, size, scale = self.extent, self.size, self.scale
+        n, size = self.extent, self.size
+        scale: Array = np.asarray(self.scale)
         begin, end = self.region
         match mode:
             case "half_pixel":
