@@ -347,11 +347,8 @@ def test_of_many_references_the_latest_are_kept():
 
 def test_a_knob_may_choose_the_reference():
     inp, kernel = broken(lambda x, s: (s, x))
-    oracle = Oracle()
-    one, other = (
-        oracle.data(inp, kernel, reference=Called(function))
-        for function in (lambda x, s: (s, x), lambda x, s: (s + 1, x))
-    )
+    oracle, chosen = Oracle(), (lambda x, s: (s, x), lambda x, s: (s + 1, x))
+    one, other = [oracle.data(inp, kernel, reference=Called(each)) for each in chosen]
     assert one.checks[0].path != other.checks[0].path
     oracle.close()
 
