@@ -29,12 +29,17 @@ extern "C" __global__ void f(const {ctype}* a, float* out) {{
     return run(text, [given, out], orders=(0,), block=given.size)
 
 
-def neighbours(name, values):
-    """Return the greatest numbers of a type that are not above values, the least not below."""
+def finite(name):
+    """Return all numbers of a type, without those that are infinite."""
     all_there_are = np.arange(2**16, dtype=np.uint16).view(DTYPES[name])
     with np.errstate(invalid="ignore"):  # of NaNs that signal
         known = all_there_are.astype("float64")
-    known = np.unique(known[~np.isnan(known)])
+    return np.unique(known[np.isfinite(known)])
+
+
+def neighbours(name, values):
+    """Return the greatest numbers of a type that are not above values, the least not below."""
+    known = np.array([-np.inf, *finite(name), np.inf])
     exact = values.astype("float64")
     below = known[np.searchsorted(known, exact, "right") - 1]
     return below, known[np.searchsorted(known, exact, "left")]
@@ -51,6 +56,35 @@ def test_conversions_round_in_the_direction_of_their_name(name, source):
     for direction, wanted in expected.items():
         call = f"float(__{source}2{name}_{direction}(x))"
         np.testing.assert_array_equal(computed(call, given, source), wanted.astype("float32"))
+
+
+# By name: numbers of which most are not floats, and how C writes them.
+LARGE = {
+    "ll": ([2**40 + 2**32 + 1, -(2**40) - 2**32 - 1, 65519, -65521], "ll"),
+    "ull": ([2**63 + 2**55 + 1, 2**64 - 1, 65519, 1], "ull"),
+}
+
+
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("source", LARGE)
+def test_whole_numbers_of_64_bits_round_in_the_direction_too(name, source):
+    (a, b, c, d), suffix = LARGE[source]
+    known = [*map(int, finite(name))]
+    text = f"(x < 1 ? {a}{suffix} : x < 2 ? {b}{suffix} : x < 3 ? {c}{suffix} : {d}{suffix})"
+    for direction in ("rz", "rd", "ru"):
+        call = f"float(__{source}2{name}_{direction}({text}))"
+        found = computed(call, np.arange(4, dtype="float32"), "float")
+        for n, got in zip((a, b, c, d), found, strict=True):
+            down = direction == "rd" or (direction == "rz" and n > 0)
+            beyond = [m for m in known if (m <= n if down else m >= n)]
+            wanted = (max(beyond) if down else min(beyond)) if beyond else np.copysign(np.inf, n)
+            assert got == wanted, (direction, n)
+
+
+@pytest.mark.parametrize("ctype", TYPES.values())
+def test_numbers_are_made_of_each_unsigned_type(ctype):
+    for kind in ("unsigned short", "unsigned long", "unsigned long long"):
+        assert computed(f"float({ctype}(({kind})x))", np.array([200], "int32"), "int") == [200]
 
 
 PAIRS = [("1.0f", "1.0f"), ("1.0f", "2.0f"), ("2.0f", "1.0f"), ("NAN", "1.0f"), ("NAN", "NAN")]

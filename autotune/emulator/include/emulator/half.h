@@ -86,7 +86,10 @@ struct Small {
   Small(unsigned value) : bits(Format::narrow(odd_float(value))) {}
   Small(long long value) : bits(Format::narrow(odd_float(value))) {}
   Small(long value) : bits(Format::narrow(odd_float(value))) {}
+  Small(unsigned long long value) : bits(Format::narrow(odd_float(value))) {}
+  Small(unsigned long value) : bits(Format::narrow(odd_float(value))) {}
   Small(short value) : bits(Format::narrow(static_cast<float>(value))) {}
+  Small(unsigned short value) : bits(Format::narrow(static_cast<float>(value))) {}
   Small(signed char value) : bits(Format::narrow(static_cast<float>(value))) {}
   Small(bool value) : bits(Format::narrow(value ? 1.0f : 0.0f)) {}
   operator float() const { return Format::widen(bits); }

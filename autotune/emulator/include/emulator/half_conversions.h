@@ -17,7 +17,7 @@ EMULATOR_QUICK Small<Format> next_to(const Small<Format>& value, bool above) {
 }
 
 template <class Small>
-EMULATOR_QUICK Small rounded(double value, Toward toward) {
+EMULATOR_QUICK Small rounded(long double value, Toward toward) {
   Small found(static_cast<float>(value));
   if (isnan(value) || isinf(value)) return found;
   const bool less = toward == Toward::below || (toward == Toward::zero && value > 0);
@@ -31,22 +31,24 @@ EMULATOR_QUICK Small rounded(double value, Toward toward) {
 
 }  // namespace emulator
 
-#define EMULATOR_CONVERSION(name, T, small, Small)                                    \
-  static inline Small __##name##2##small##_rz(T v) {                                  \
-    return emulator::rounded<Small>(static_cast<double>(v), emulator::Toward::zero);  \
-  }                                                                                   \
-  static inline Small __##name##2##small##_rd(T v) {                                  \
-    return emulator::rounded<Small>(static_cast<double>(v), emulator::Toward::below); \
-  }                                                                                   \
-  static inline Small __##name##2##small##_ru(T v) {                                  \
-    return emulator::rounded<Small>(static_cast<double>(v), emulator::Toward::above); \
+#define EMULATOR_CONVERSION(name, T, small, Small)                \
+  static inline Small __##name##2##small##_rz(T v) {              \
+    return emulator::rounded<Small>(v, emulator::Toward::zero);   \
+  }                                                               \
+  static inline Small __##name##2##small##_rd(T v) {              \
+    return emulator::rounded<Small>(v, emulator::Toward::below);  \
+  }                                                               \
+  static inline Small __##name##2##small##_ru(T v) {              \
+    return emulator::rounded<Small>(v, emulator::Toward::above);  \
   }
 #define EMULATOR_CONVERSIONS(small, Small)                  \
   EMULATOR_CONVERSION(float, float, small, Small)           \
   EMULATOR_CONVERSION(short, short, small, Small)           \
   EMULATOR_CONVERSION(ushort, unsigned short, small, Small) \
   EMULATOR_CONVERSION(int, int, small, Small)               \
-  EMULATOR_CONVERSION(uint, unsigned, small, Small)
+  EMULATOR_CONVERSION(uint, unsigned, small, Small)         \
+  EMULATOR_CONVERSION(ll, long long, small, Small)          \
+  EMULATOR_CONVERSION(ull, unsigned long long, small, Small)
 EMULATOR_CONVERSIONS(half, __half)
 EMULATOR_CONVERSIONS(bfloat16, __nv_bfloat16)
 #undef EMULATOR_CONVERSIONS
