@@ -131,6 +131,20 @@ def test_extremes_are_no_numbers_only_where_that_is_asked_for(name):
         assert computed(f"float(__h{extreme}_nan({b}, {b}))", x, "float") == [3]
 
 
+@pytest.mark.parametrize("name", DTYPES)
+def test_the_zero_with_a_minus_is_the_smaller_one(name):
+    zeros = np.array([0.0, -0.0], "float32")
+    one, other = f"{TYPES[name]}(x)", f"{TYPES[name]}(-x)"
+    for extreme, is_minus in (
+        ("max", False),
+        ("min", True),
+        ("max_nan", False),
+        ("min_nan", True),
+    ):
+        found = computed(f"float(__h{extreme}({one}, {other}))", zeros, "float")
+        assert np.signbit(found).tolist() == [is_minus] * 2, extreme
+
+
 def test_doubles_and_whole_numbers_are_rounded_once():
     above = np.array([-1, 0, 1], "int32")  # of a number in the middle of two others
     for expression, expected in {

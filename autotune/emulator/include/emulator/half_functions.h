@@ -5,6 +5,12 @@
 #include "half.h"
 #include "rounding.h"
 
+namespace emulator {
+// The zero with a minus is the smaller one.
+EMULATOR_QUICK float larger(float a, float b) { return a == b ? (signbit(a) ? b : a) : fmaxf(a, b); }
+EMULATOR_QUICK float smaller(float a, float b) { return a == b ? (signbit(a) ? a : b) : fminf(a, b); }
+}  // namespace emulator
+
 // Operands are references: of what a call copies without a constructor the compiler watches no read.
 static inline __half __float2half(float v) { return __half(v); }
 static inline __half __float2half_rn(float v) { return __half(v); }
@@ -89,8 +95,8 @@ EMULATOR_INTEGERS(bfloat16, __nv_bfloat16)
 EMULATOR_OPERATION(__hadd, +)
 EMULATOR_OPERATION(__hsub, -)
 EMULATOR_OPERATION(__hmul, *)
-EMULATOR_BINARY(__hmax, , fmaxf(a, b))
-EMULATOR_BINARY(__hmin, , fminf(a, b))
+EMULATOR_BINARY(__hmax, , emulator::larger(a, b))
+EMULATOR_BINARY(__hmin, , emulator::smaller(a, b))
 #undef EMULATOR_OPERATION
 #undef EMULATOR_BINARY
 EMULATOR_SMALL EMULATOR_S __hdiv(const EMULATOR_S& a, const EMULATOR_S& b) { return a / b; }
