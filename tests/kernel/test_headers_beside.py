@@ -94,9 +94,7 @@ def test_a_template_of_jinja_includes_files_beside_it(tmp_path, monkeypatch):
     with pytest.raises(KernelError, match="the Jinja2 source failed: 'FACTOR' is undefined"):
         autotune.SourceKernel("f", path, args).text()
     path.write_text('{% include "gone.c" %}')
-    with pytest.raises(
-        KernelError, match=r"source failed: TemplateNotFound: 'gone\.c'"
-    ):
+    with pytest.raises(KernelError, match=r"source failed: TemplateNotFound: 'gone\.c'"):
         autotune.SourceKernel("f", path, args).text()
     path.write_text("{% if %}")
     with pytest.raises(KernelError, match="failed: TemplateSyntaxError: Expected an expression"):
