@@ -57,14 +57,14 @@ class CellsTiling:
         self.plane_w = SIDE * c["across"] + (kw - 1) * dx // sx
         self.cells = self.planes[0] * self.planes[1] * self.plane_h * self.plane_w
         self.threads = 2 * FILTERS * c["groups"]
-        every = common.ceil_div(shape.a_run, c["chunk"])
+        every = common.ceil_div(shape.a_run, c["channels"])
         self.k_tiles = common.ceil_div(every, c["split"])
-        self.filter_bytes = shape.window.taps * c["chunk"] * FILTERS * 2
-        self.items = c["chunk"] // 8 * self.cells
+        self.filter_bytes = shape.window.taps * c["channels"] * FILTERS * 2
+        self.items = c["channels"] // 8 * self.cells
         self.own_items = common.ceil_div(self.items, self.threads)
         self.units = c["across"] * c["rows"]
-        staged = c["stages"] * c["groups"] * self.filter_bytes
-        staged = staged + 16 * self.items * common.pick(self.k_tiles > 1, 2, 1) + 8 * c["stages"]
+        input_bytes = 16 * self.items * common.pick(self.k_tiles > 1, 2, 1)
+        staged = c["filter_stages"] * (c["groups"] * self.filter_bytes + 8) + input_bytes
         share = common.ceil_div(self.units, c["split"])
         parts = common.pick(c["split"] > 1, 16 * c["split"] * share * self.threads, 0)
         self.shared_bytes = common.larger(staged, parts)
@@ -97,14 +97,17 @@ def offered(shape: Conv2dNhwc, target: Target) -> bool:
 
 
 def candidates(shape: Conv2dNhwc) -> dict[str, list[int]]:
-    """Return the values each knob may take for a shape."""
+    """Return the values each knob may take for a shape.
+
+    Other families of the space have knobs ``chunk`` and ``stages``, which begin elsewhere.
+    """
     oh, ow = shape.window.results(shape.h, shape.w)
     return {
         "rows": common.up_to(oh + 1, ROWS) if oh > 1 else [ROWS[0]],
         "across": [1, 2] if ow > SIDE else [1],
         "groups": [1, 2] if shape.n > FILTERS else [1],
-        "chunk": common.up_to(max(16, shape.a_run), CHUNKS),
-        "stages": [1, 2, 3],
+        "channels": common.up_to(max(16, shape.a_run), CHUNKS),
+        "filter_stages": [1, 2, 3],
         "split": common.up_to(max(1, shape.a_run // 16), (1, 2, 4, 8)),
     }
 
@@ -117,14 +120,14 @@ def violation(shape: Conv2dNhwc, choice: Mapping[str, int], target: Target) -> s
 def _rules(choice: Mapping[str, int], shape: Conv2dNhwc, target: Target) -> list[tuple[bool, str]]:
     """Return the rules of `violation`; choices may be arrays of them."""
     tiling, c = CellsTiling(shape, choice), choice
-    left = (c["split"] - 1) * tiling.k_tiles * c["chunk"]
+    left = (c["split"] - 1) * tiling.k_tiles * c["channels"]
     return [
         *common.limit_rules(tiling, target.limits),
         (not has_wgmma(target), "no wgmma"),
         (4 * tiling.units > MOST_SUMS, "too many sums"),
         (tiling.own_items > MOST_ITEMS, "too many cells of a thread"),
-        (c["stages"] > tiling.k_tiles, "more stages than K tiles"),
-        ((c["stages"] == 1) & (tiling.k_tiles > 1), "no stage to prefetch"),
+        (c["filter_stages"] > tiling.k_tiles, "more stages than K tiles"),
+        ((c["filter_stages"] == 1) & (tiling.k_tiles > 1), "no stage to prefetch"),
         (left >= shape.a_run, "an empty range"),
         (tiling.tiles[0] > INT32_MAX, "too many blocks"),
         (tiling.filter_tiles * shape.groups > 65535, "too many filters"),
@@ -143,7 +146,7 @@ def estimate(shape: Conv2dNhwc, choice: Mapping[str, int], target: Target) -> fl
     waves = common.ceil_div(blocks, tiling.resident * (count - 4 * c["split"] * (c["split"] > 2)))
     together = common.smaller(tiling.resident, common.ceil_div(blocks, count))
     one = common.larger(6 * c["rows"] + 4, 34 + 3.9 * c["rows"])
-    products = taps * c["chunk"] // 16 * c["across"] * c["groups"] * one
+    products = taps * c["channels"] // 16 * c["across"] * c["groups"] * one
     loads = LOADED * tiling.items
     filters = c["groups"] * tiling.filter_bytes / RATE
     busy = together * (products**4 + loads**4 + filters**4) ** 0.25
@@ -179,13 +182,13 @@ def untuned_cycles(shape: Conv2dNhwc, target: Target) -> float:
 def kernel(shape: Conv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernels of a choice of knobs: of the filters, and of the convolution."""
     tiling, c, w = CellsTiling(shape, choice), choice, shape.window
-    (oh, ow), channels = w.results(shape.h, shape.w), tiling.k_tiles * c["split"] * c["chunk"]
+    (oh, ow), channels = w.results(shape.h, shape.w), tiling.k_tiles * c["split"] * c["channels"]
     sizes = common.defines(
         co=shape.n, ci=shape.a_run, ih=shape.h, iw=shape.w, oh=oh, ow=ow,
         kh=w.size[0], kw=w.size[1], sy=w.stride[0], sx=w.stride[1], py=w.padding[0],
         px=w.padding[1], dy=w.dilation[0], dx=w.dilation[1], conv_groups=shape.groups,
         rows=c["rows"], squares_across=c["across"], threads=tiling.threads,
-        groups=c["groups"], chunk=c["chunk"], chunks=tiling.k_tiles, stages=c["stages"],
+        groups=c["groups"], chunk=c["channels"], chunks=tiling.k_tiles, stages=c["filter_stages"],
         split=c["split"], cluster=c["split"] > 1,
         planes_y=tiling.planes[0], planes_x=tiling.planes[1], plane_h=tiling.plane_h,
         plane_w=tiling.plane_w, resident=tiling.resident, tf32=0,

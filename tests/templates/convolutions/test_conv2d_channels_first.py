@@ -133,6 +133,20 @@ def test_knobs_of_tvm_and_results_of_another_type_still_ask_for_the_tensor_expre
     assert tensors[-1].dtype == "float16"
 
 
+@pytest.mark.parametrize(
+    ("data", "weight", "rest"),
+    [
+        ((1, 384, 225, 224), (1536, 128, 1, 1), {"groups": 3}),
+        ((3, 768, 225, 224), (72, 256, 1, 7), {"padding": (3, 1, 1, 2), "groups": 3}),
+        ((1, 1024, 28, 1), (512, 256, 7, 1), {"strides": 4, "padding": (0, 2, 1, 2), "groups": 4}),
+    ],
+)
+def test_knobs_of_both_families_begin_at_values_that_kernels_of_products_take(data, weight, rest):
+    task = task_of(data, weight, **rest)
+    assert made_by(task).calls[0].entry in ("arrange_weight", "pack_filters")
+    assert {"stages", "filter_stages"} <= {*task.config_space.space_map}
+
+
 def test_groups_of_a_type_without_kernels_are_refused():
     tensors = ("TENSOR", (1, 16, 8, 8), "int8"), ("TENSOR", (16, 8, 3, 3), "int8")
     moves = (1, 1), (1, 1, 1, 1), (1, 1), 2

@@ -17,12 +17,12 @@ from tests.templates.products.test_gemm_padded import in_the_emulator
 
 HOPPER = Target("cuda -arch=sm_90")
 SAME = Window((3, 3), (1, 1), (1, 1, 1, 1))
-CHOICE = {"rows": 2, "across": 1, "groups": 1, "chunk": 16, "stages": 2, "split": 1}
+CHOICE = {"rows": 2, "across": 1, "groups": 1, "channels": 16, "filter_stages": 2, "split": 1}
 LAYERS = {
     "channels and filters that fill no tile": (Conv2dNhwc(2, 9, 11, 70, 20, SAME, "float16"), {}),
     "several tiles of filters and of pixels": (
         Conv2dNhwc(1, 9, 18, 130, 48, SAME, "bfloat16"),
-        {"groups": 2, "across": 2, "rows": 4, "chunk": 32},
+        {"groups": 2, "across": 2, "rows": 4, "channels": 32},
     ),
     "a stride, uneven padding": (
         Conv2dNhwc(1, 9, 18, 64, 24, Window((3, 5), (2, 2), (1, 2, 0, 1)), "float16"),
@@ -30,14 +30,14 @@ LAYERS = {
     ),
     "one K tile, and strides with dilations": (
         Conv2dNhwc(1, 14, 13, 32, 16, Window((3, 3), (2, 1), (2, 2, 2, 2), (2, 3)), "float16"),
-        {"rows": 7, "stages": 1},
+        {"rows": 7, "filter_stages": 1},
     ),
     "groups": (
         Conv2dNhwc(2, 7, 7, 24, 96, Window((1, 1), (2, 2)), "float16", groups=2),
-        {"rows": 4, "stages": 3},
+        {"rows": 4, "filter_stages": 3},
     ),
     "odd channels, even taps": (
-        Conv2dNhwc(2, 7, 9, 72, 51, Window((2, 1)), "bfloat16"), {"rows": 6, "stages": 3},
+        Conv2dNhwc(2, 7, 9, 72, 51, Window((2, 1)), "bfloat16"), {"rows": 6, "filter_stages": 3},
     ),
 }  # fmt: skip
 
@@ -99,9 +99,9 @@ def test_other_targets_do_not_have_these_kernels(target):
     ("change", "message"),
     [
         ({"rows": 20, "across": 2}, "too many sums"),
-        ({"stages": 3, "chunk": 32}, "more stages than K tiles"),
-        ({"stages": 1}, "no stage to prefetch"),
-        ({"split": 8, "stages": 1}, "an empty range"),
+        ({"filter_stages": 3, "channels": 32}, "more stages than K tiles"),
+        ({"filter_stages": 1}, "no stage to prefetch"),
+        ({"split": 8, "filter_stages": 1}, "an empty range"),
     ],
 )
 def test_choices_that_cannot_run_are_refused(change, message):
