@@ -23,7 +23,7 @@ from autotune.topi.nn.conv3d import conv3d
 
 from . import source, source_windows, te_common, te_conv2d, te_gemm, te_sums, te_winograd
 from .convolutions.conv2d_nhwc import Conv2dNhwc
-from .convolutions.window_shape import Window
+from .convolutions.window_shape import Depthwise, Window
 from .products.gemm_shape import HALVES
 from .quantised import has_mma
 from .te_common import Scheduled
@@ -71,20 +71,40 @@ def _by_tiles(data: te.Tensor) -> bool:
     return data.dtype != _OF_FLOAT or _TILED in get_config()
 
 
-def _by_hand(data: te.Tensor, out_dtype: str) -> bool:
+def _by_hand(data: te.Tensor, kernel: te.Tensor, out_dtype: str) -> bool:
     """Return whether 16-bit floats have hand-written kernels: unless TVM's knobs are given."""
-    alike = data.dtype in HALVES and out_dtype == data.dtype
+    alike = data.dtype in HALVES and {kernel.dtype, out_dtype} == {data.dtype}
     target = Target.current() or Target("cuda")
     return alike and _TILED not in get_config() and has_mma(target) and not target.emulate
 
 
 def _nhwc(
     data: te.Tensor, kernel: te.Tensor, moves: tuple[Pair, Sides, Pair], groups: int = 1
-) -> Conv2dNhwc:
-    """Return a convolution of NCHW images as one of NHWC images."""
+) -> Conv2dNhwc | None:
+    """Return a convolution of NCHW images as one of NHWC images, or None.
+
+    The tensor expression computes images that are too large, and refuses what cannot be.
+    """
     (n, h, w, co, ci, kh, kw), (strides, padding, dilation) = _extents(data, kernel), moves
-    window = Window((kh, kw), strides, padding, dilation)
-    return Conv2dNhwc(n, h, w, co, ci, window, data.dtype, groups=groups)
+    if int(kernel.shape[1]) * groups != ci:
+        return None
+    try:
+        window = Window((kh, kw), strides, padding, dilation)
+        return Conv2dNhwc(n, h, w, co, ci, window, data.dtype, groups=groups)
+    except TemplateError:
+        return None
+
+
+def _has_depthwise(data: te.Tensor, kernel: te.Tensor, moves: tuple[Pair, Sides, Pair]) -> bool:
+    """Return whether hand-written kernels of 16-bit floats compute a depthwise convolution."""
+    (n, c, h, w), (channels, multiplier, kh, kw) = (
+        topi.utils.get_const_tuple(each.shape) for each in (data, kernel)
+    )
+    try:
+        window = Window((kh, kw), *moves)
+        return bool(channels == Depthwise(n, h, w, c, window, "NCHW", multiplier).channels)
+    except TemplateError:
+        return False
 
 
 def plain(template: Any) -> Any:
@@ -99,8 +119,8 @@ def conv2d_nchw_cuda(
 ) -> Made:  # fmt: skip
     """Convolve images NCHW by filters OIHW."""
     moves = strides, padding, dilation = _moves(kernel, strides, padding, dilation)
-    if _by_hand(data, out_dtype):
-        return source_windows.conv2d_channels_first_cuda(_nhwc(data, kernel, moves))
+    if _by_hand(data, kernel, out_dtype) and (shape := _nhwc(data, kernel, moves)):
+        return source_windows.conv2d_channels_first_cuda(shape)
     if _by_tiles(data):
         conv = te_common.rounded_sum(
             partial(topi.nn.conv2d_nchw, data, kernel, strides, padding, dilation), out_dtype
@@ -116,16 +136,16 @@ def conv2d_nchw_cuda(
 def group_conv2d_nchw_cuda(
     data: te.Tensor, kernel: te.Tensor, strides: Moves, padding: Moves, dilation: Moves,
     groups: int, out_dtype: str = _OF_FLOAT,
-) -> SourceKernel:  # fmt: skip
+) -> Made:  # fmt: skip
     """Convolve images NCHW by filters of each group of channels."""
     moves = strides, padding, dilation = _moves(kernel, strides, padding, dilation)
-    if _by_hand(data, out_dtype):
-        return source_windows.conv2d_channels_first_cuda(_nhwc(data, kernel, moves, groups))
+    if _by_hand(data, kernel, out_dtype) and (shape := _nhwc(data, kernel, moves, groups)):
+        return source_windows.conv2d_channels_first_cuda(shape)
     if {data.dtype, out_dtype} != {_OF_FLOAT}:
-        raise TemplateError(
-            "group_conv2d_nchw.cuda: data and out_dtype must be float32, or on sm_80 and later "
-            f"16-bit floats of one type, got {data.dtype} and {out_dtype}"
+        conv = te_common.rounded_sum(
+            partial(topi.nn.group_conv2d_nchw, data, kernel, *moves, groups), out_dtype
         )
+        return te_conv2d.on_gpu(data, kernel, conv, te_conv2d.CUDA_SLICES)
     made: SourceKernel = plain(source.conv2d_nchw_cuda)(
         *_extents(data, kernel), strides, padding, dilation=dilation, groups=groups
     )
@@ -138,8 +158,9 @@ def depthwise_conv2d_nchw_cuda(
     out_dtype: str = _OF_FLOAT,
 ) -> Made:  # fmt: skip
     """Depthwise convolution of NCHW images."""
-    strides, padding, dilation = _moves(kernel, strides, padding, dilation)
-    if not _by_hand(data, out_dtype) and _by_tiles(data):
+    moves = strides, padding, dilation = _moves(kernel, strides, padding, dilation)
+    by_hand = _by_hand(data, kernel, out_dtype) and _has_depthwise(data, kernel, moves)
+    if not by_hand and _by_tiles(data):
         conv = te_common.rounded_sum(
             partial(topi.nn.depthwise_conv2d_nchw, data, kernel, strides, padding, dilation),
             out_dtype,

@@ -9,7 +9,8 @@ from autotune.templates.convolutions.via_conv2d import ViaConv2d
 from autotune.templates.convolutions.window_shape import Window
 
 import autotune
-from autotune.errors import TemplateError
+from autotune.errors import ExpressionError
+from autotune.graph import ops
 from autotune.target import Target
 from tests.templates.emulated import arrays_of
 from tests.templates.products.test_gemm_padded import in_the_emulator
@@ -147,11 +148,42 @@ def test_knobs_of_both_families_begin_at_values_that_kernels_of_products_take(da
     assert {"stages", "filter_stages"} <= {*task.config_space.space_map}
 
 
-def test_groups_of_a_type_without_kernels_are_refused():
-    tensors = ("TENSOR", (1, 16, 8, 8), "int8"), ("TENSOR", (16, 8, 3, 3), "int8")
-    moves = (1, 1), (1, 1, 1, 1), (1, 1), 2
-    with pytest.raises(TemplateError, match="must be float32, or on sm_80"):
-        autotune.create("group_conv2d_nchw.cuda", (*tensors, *moves, "int32"), HOPPER)
+@pytest.mark.parametrize(
+    ("dtype", "out_dtype"), [("float16", "float16"), ("float16", "float32"), ("int8", "int32")]
+)
+def test_groups_without_kernels_by_hand_are_computed_by_the_tensor_expression(dtype, out_dtype):
+    tensors = ("TENSOR", (1, 4, 6, 6), dtype), ("TENSOR", (6, 2, 3, 3), dtype)
+    args = (*tensors, (1, 1), (1, 1, 1, 1), (1, 1), 2, out_dtype)
+    task = autotune.create("group_conv2d_nchw.cuda", args, Target("cuda -emulate"))
+    with task.target:
+        function = autotune.build(task.instantiate(task.default()), target=task.target)
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(-3, 4, shape).astype(dtype) for _, shape, _ in tensors]
+    wanted = ops.Conv2d((1, 1), (1, 1, 1, 1), (1, 1), 2).reference(*arrays)
+    got = np.full(wanted.shape, -1, out_dtype)
+    function(*arrays, got)
+    np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("name", ["conv2d_nchw.cuda", "depthwise_conv2d_nchw.cuda"])
+def test_filters_of_other_channels_than_the_images_are_refused(name):
+    shapes = ((1, 16, 8, 8), (16, 15, 3, 3) if name == "conv2d_nchw.cuda" else (15, 1, 3, 3))
+    tensors = [("TENSOR", shape, "float16") for shape in shapes]
+    with pytest.raises(ExpressionError, match="must be of 16 input channels"):
+        autotune.create(name, (*tensors, (1, 1), (0,) * 4, (1, 1), "float16"), HOPPER)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "weight"),
+    [
+        ("conv2d_nchw.cuda", (1, 1, 33000, 33000), (1, 1, 3, 3)),
+        ("depthwise_conv2d_nchw.cuda", (1, 64, 8000, 8000), (64, 1, 3, 3)),
+    ],
+)
+def test_images_of_too_many_pixels_are_left_to_the_tensor_expression(name, data, weight):
+    tensors = ("TENSOR", data, "float16"), ("TENSOR", weight, "float16")
+    task = autotune.create(name, (*tensors, (1, 1), (1, 1, 1, 1), (1, 1), "float16"), HOPPER)
+    assert "tile_f" in task.config_space.space_map
 
 
 def test_odd_channels_of_large_pointwise_layers_are_padded():
