@@ -78,6 +78,10 @@ def test_untuned_choices_do_not_spill(shape, tmp_path):
     assert set(spilled(made, tmp_path)) == {0}
 
 
+def test_channels_are_split_among_up_to_four_blocks():
+    assert conv2d_nchw_half.candidates(LARGE[2])["split"] == [1, 2, 4]
+
+
 def test_estimates_of_many_choices_are_those_of_each():
     shape, options = LARGE[0], conv2d_nchw_half.candidates(LARGE[0])
     untuned = conv2d_nchw_half.default_choice(shape, HOPPER)
