@@ -16,7 +16,7 @@ from autotune.auto_scheduler.search.analytical.estimates import Estimates
 from autotune.auto_scheduler.search.analytical.gpu import GpuCostModel
 from autotune.auto_scheduler.search.models import prior, row_model
 from autotune.auto_scheduler.search.models.common_model import CommonModel
-from autotune.auto_scheduler.search.space import annotate_gpu, launch_bounds
+from autotune.auto_scheduler.search.space import annotate_gpu
 from autotune.auto_scheduler.search.space.program import Rows
 from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.auto_scheduler.sketch import products, tensor_cores, warpgroups
@@ -38,11 +38,6 @@ def _without_estimate() -> None:
         return replace(found, seconds=np.where(found.feasible, 1e-5, np.inf))
 
     setattr(GpuCostModel, "__call__", equal)  # noqa: B010
-
-
-def _without_asking() -> None:
-    """Ask for blocks of a multiprocessor in large kernels, and in no others."""
-    setattr(annotate_gpu, "asking", lambda stage: launch_bounds.asking(stage)[:1])  # noqa: B010
 
 
 def _without_crossover() -> None:
@@ -94,8 +89,7 @@ ABLATIONS: dict[str, Callable[[], None]] = {
     "vectors": lambda: setattr(annotate_gpu, "VECTOR_LENGTHS", (1,)),
     "gaps": lambda: setattr(annotate_gpu, "ROW_OFFSETS", (0,)),
     "shared": lambda: setattr(gpu_parameters, "BLOCKS", 32),
-    "bounds": lambda: setattr(annotate_gpu, "MIN_BLOCKS", ()),
-    "asking": _without_asking,
+    "bounds": lambda: setattr(annotate_gpu, "MIN_BLOCKS", (0,)),
     "split": partial(_without_rule, "SplitAcrossBlocks"),
     "runs": _without_runs,
     "zeros": _without_zeros,

@@ -1,7 +1,6 @@
 """Tiles leave their kernel as many registers as blocks that a multiprocessor should hold allow."""
 
 import json
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
 from autotune.auto_scheduler.search.analytical.gpu_stage import StageEstimate
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
-from autotune.auto_scheduler.search.space.launch_bounds import ALL, MIN_BLOCKS, ONE, USUAL
+from autotune.auto_scheduler.search.space import annotate_gpu
 from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.auto_scheduler.states.loop_state import plain_state
 from autotune.auto_scheduler.transform_steps import PragmaStep
@@ -38,21 +37,15 @@ def asked_for(candidate):
     return next((each for each in found if each is not None), 0)
 
 
-def mutated(model, count):
-    """Return rows that mutations lead to, ten times as many as are drawn."""
-    sampler = RowSampler(model.program, model.limits(), np.random.default_rng(0))
-    return sampler.kept(sampler.mutate(np.tile(sampler.draw(count), (10, 1))))
-
-
-def test_tiles_of_large_sums_ask_for_as_many_blocks_as_their_registers_are_estimated_to_allow():
+def test_tiles_ask_for_as_many_blocks_as_their_registers_are_estimated_to_allow():
     _, models = models_of(matmul(1024, 1024, 1024))
     for model in models:
         rows = drawn(model, 200)
         (tiled,) = model.tiled
         resident = StageEstimate(tiled, rows, model.device).resident
         for row, most in zip(rows, resident, strict=True):
-            wanted = max(each for each in MIN_BLOCKS if each <= most)
-            assert asked_for(model.program.candidate(row)) == (wanted if wanted > 1 else 0)
+            wanted = max(each for each in annotate_gpu.MIN_BLOCKS if each <= most)
+            assert asked_for(model.program.candidate(row)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -62,55 +55,6 @@ def test_tiles_of_smaller_sums_ask_for_nothing(tensors):
     _, models = models_of(tensors)
     for model in models:
         assert all(not asked_for(model.program.candidate(row)) for row in drawn(model, 200))
-
-
-def test_smaller_sums_ask_for_no_more_blocks_than_a_multiprocessor_gets():
-    _, models = models_of(matmul(512, 1024, 1024))
-    found = []
-    for model in models:
-        (tiled,) = model.tiled
-        rows = drawn(model, 200)
-        rows[:, tiled.min_blocks] = ALL
-        rows = model.repair(rows)
-        estimate = StageEstimate(tiled, rows, model.device)
-        there = np.ceil(estimate.shape.blocks / model.device.sms)
-        found += zip(rows[:, tiled.min_blocks], there, estimate.resident, strict=True)
-    assert all(asked <= min(there, resident) for asked, there, resident in found)
-    assert any(1 < asked == there < resident for asked, there, resident in found)
-
-
-@pytest.mark.parametrize("size", [512, 1024])
-def test_mutations_change_what_is_asked_for_and_models_see_it(size):
-    several, (_, models) = Counter(), models_of(matmul(size, size, size))
-    for model in models:
-        rows = mutated(model, 400)
-        (tiled,) = model.tiled
-        usual = rows.copy()
-        usual[:, tiled.min_blocks] = USUAL
-        usual = model.repair(usual)
-        other = (rows != usual).any(axis=1)
-        assert 0 < other.sum() < len(rows) / 10
-        several.update(np.minimum(rows[other, tiled.min_blocks], ALL).tolist())
-        found, before = model(rows[other]), model(usual[other])
-        assert (found.seconds > before.seconds).all()
-        np.testing.assert_allclose(found.seconds, before.seconds, 0.04)
-        assert (found.features != before.features).any(axis=1).all()
-        assert (found.features[:, :-1] == before.features[:, :-1]).all()
-    assert set(several) == ({ONE} if size == 1024 else {ONE, ALL})
-
-
-def test_neighbours_of_a_row_ask_where_it_does_not():
-    _, (model, *_) = models_of(matmul(512, 512, 512))
-    sampler = RowSampler(model.program, model.limits(), np.random.default_rng(0))
-    (tiled,) = model.tiled
-    for row in sampler.draw(20):
-        near = sampler.kept(sampler.neighbours(row))
-        asking = near[near[:, tiled.min_blocks] > 0]
-        assert len(asking)
-        for each in asking:
-            assert (np.delete(each, tiled.min_blocks) == np.delete(row, tiled.min_blocks)).all()
-            back = sampler.kept(sampler.neighbours(each))
-            assert (back == row).all(axis=1).any()
 
 
 @pytest.mark.parametrize(

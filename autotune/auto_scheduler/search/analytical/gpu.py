@@ -52,7 +52,7 @@ _MOST_DEPTH = 256
 # Most iterations of an innermost loop into which two become one.
 _MOST_INNERMOST = 64
 # Columns of a program: those of its slowest stage, and its own.
-FEATURES = STAGE_FEATURES + 7
+FEATURES = STAGE_FEATURES + 6
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,6 @@ class GpuCostModel:
         extra = np.zeros(len(rows)) + self.numbers.extra_seconds
         seconds = expected = extra
         slowest = np.zeros((len(rows), STAGE_FEATURES))
-        asked = np.zeros(len(rows))
         longest = np.full(len(rows), -1.0)
         for tiled in self.tiled:
             stage = StageEstimate(tiled, rows, self.device)
@@ -122,13 +121,10 @@ class GpuCostModel:
             slower = stage.seconds > longest
             slowest = np.where(slower[:, None], stage.features, slowest)
             longest = np.maximum(longest, stage.seconds)
-            if tiled.min_blocks is not None:
-                asked = np.maximum(asked, rows[:, tiled.min_blocks])
         ones = np.ones(len(rows))
         choices = [rows[:, at] for at in self._choices[:3]]
         whole = [seconds * 1e9, len(self.tiled) * ones, extra * 1e9, *choices]
-        whole += [0 * ones] * (FEATURES - STAGE_FEATURES - len(whole) - 1)
-        whole.append(asked)
+        whole += [0 * ones] * (FEATURES - STAGE_FEATURES - len(whole))
         features = np.log2(np.maximum(np.column_stack([slowest, *whole]), 0.0) + 1.0)
         return Estimates(
             feasible, np.where(feasible, expected, np.inf), features.astype(np.float32)
@@ -157,10 +153,8 @@ class GpuCostModel:
                 rows[:, tiled.pipeline] = np.minimum(rows[:, tiled.pipeline], most)
             rows = with_fewest_loops(tiled, rows, _MOST_INNERMOST)
             rows = with_lowest_limit(tiled, rows, UNROLL_LIMITS)
-            asked = tiled.min_blocks
-            # Of kernels that usually ask for nothing few rows ask.
-            if asked is not None and (np.any(is_large(tiled)) or rows[:, asked].any()):
-                rows[:, asked] = StageEstimate(tiled, rows, self.device).min_blocks
+            if tiled.min_blocks is not None:
+                rows[:, tiled.min_blocks] = StageEstimate(tiled, rows, self.device).min_blocks
         return with_lowest_plain_limits(self.numbers.plain, rows, UNROLL_LIMITS)
 
     def feasible(self, rows: Rows) -> Mask:

@@ -22,19 +22,16 @@ from autotune.auto_scheduler.search.analytical.gpu_columns import (
 )
 from autotune.auto_scheduler.search.analytical.gpu_parameters import GpuParameters
 from autotune.auto_scheduler.search.analytical.tiles import Column, Tiled, TileInput, terms
-from autotune.auto_scheduler.search.space.launch_bounds import (
-    ALL,
-    LARGE,
-    MIN_BLOCKS,
-    ONE,
-    USUAL,
-)
+from autotune.auto_scheduler.search.space.annotate_gpu import MIN_BLOCKS
 from autotune.auto_scheduler.search.space.program import Rows
 
 Mask = npt.NDArray[np.bool_]
 # Registers that a thread needs for addresses and counters.
 _BASE_REGISTERS = 24
 _MOST_REGISTERS = 255
+# Multiply-adds from which on kernels keep multiprocessors busy: others wait for latencies, which
+# estimates know less of.
+LARGE = 2**30
 # Most partial results of one thread: more spill.
 MOST_ACCUMULATORS = 128
 # Instructions for copying one element or vector: address, guard, load, store.
@@ -55,8 +52,6 @@ _APART = 0.5
 # whose threads wait for what they copy: with one buffer, with two through registers, or without.
 _MANY_ACCUMULATORS, _FEW_WARPS = 64, 1.1
 _WAITS = (1.15, 1.05, 1.0)
-# What is mostly the slower of two, to ask for blocks or not, comes second if all else is equal.
-_UNUSUAL = 1.03
 # Cycles that a step of a reduction waits where it is not unrolled.
 _LOOP_LATENCY = 25.0
 
@@ -178,40 +173,16 @@ class StageEstimate:
         return np.asarray(np.maximum(np.minimum.reduce(limits), 1.0))
 
     @cached_property
-    def together(self) -> Column:
-        """Blocks that a multiprocessor has at once: of few, not all that it holds."""
-        return np.minimum(self.resident, np.ceil(self.shape.blocks / self.device.sms))
-
-    @cached_property
     def min_blocks(self) -> Rows:
-        """The blocks that rows ask for: as many as `most_blocks`, or as is usual."""
-        asks = (self._asked >= ALL) | (self.large & (self._asked == USUAL))
-        return np.where(asks, self.most_blocks, self._asked)
+        """The most of `MIN_BLOCKS` that a multiprocessor holds by these estimates.
 
-    @cached_property
-    def most_blocks(self) -> Rows:
-        """The most of `MIN_BLOCKS` that run at once by estimates; 0 if it is one.
-
-        In a small kernel it is 0 where they leave a thread all registers that it may have.
+        Nothing is asked for kernels that are not large: threads with more registers hide latencies
+        as well as more threads do.
         """
         values, warps = np.array(MIN_BLOCKS), np.ceil(self.shape.threads / 32)
-        there = np.where(self.large, self.resident, self.together)
-        held = np.minimum(there, self.device.most_warps // warps)
+        held = np.minimum(self.resident, self.device.most_warps // warps)
         most = values[np.searchsorted(values, held, side="right") - 1]
-        left = self.device.registers // np.maximum(most * warps * 32, 1)
-        return np.where((most >= ALL) & (self.large | (left < _MOST_REGISTERS)), most, 0)
-
-    @property
-    def _asked(self) -> Rows:
-        """The blocks that rows ask for as they are."""
-        if self.tiled.min_blocks is None:
-            return np.zeros(len(self.rows), np.int64)
-        return np.asarray(self.rows[:, self.tiled.min_blocks])
-
-    @property
-    def usual(self) -> Mask:
-        """Whether rows ask for blocks as is usual in kernels like theirs."""
-        return np.asarray(np.where(self.large, self._asked != ONE, self._asked == USUAL))
+        return np.where(self.large, most, MIN_BLOCKS[0])
 
     @cached_property
     def unrolled(self) -> Column:
@@ -263,7 +234,7 @@ class StageEstimate:
             [cost * each.copies for cost, (_, each) in zip(costs, self.copied, strict=True)]
         )
         issued = fused + reads * shape.depth + loop + copying + 30.0
-        together = self.together
+        together = np.minimum(self.resident, np.ceil(shape.blocks / device.sms))
         throughput = together * warps * issued / device.schedulers
         answered = self._total([each.wavefronts for each in self.traffic]) * shape.depth
         waiting = np.where(self.unrolled > 0, 4.0, _LOOP_LATENCY)
@@ -290,7 +261,6 @@ class StageEstimate:
         few = self.shape.accumulators > _MANY_ACCUMULATORS
         kind = np.minimum(self.buffers, len(_WAITS) - 1).astype(np.int64)
         waits = np.where(self.shape.chunks > 1, np.array(_WAITS)[kind], 1.0)
-        waits = waits * np.where(self.usual, 1.0, _UNUSUAL)
         return np.asarray(self.seconds * np.where(few, _FEW_WARPS, 1.0) * waits)
 
     @cached_property

@@ -13,7 +13,6 @@ from itertools import pairwise
 from autotune.auto_scheduler.graph.access import AccessAnalyzer
 from autotune.auto_scheduler.graph.reads import reads_of
 from autotune.auto_scheduler.problem.hardware_params import HardwareParams
-from autotune.auto_scheduler.search.space.launch_bounds import MIN_BLOCKS, asking
 from autotune.auto_scheduler.search.space.program import ChoiceSlot, Program, Slot
 from autotune.auto_scheduler.search.space.rounded_tiles import rounded_tiles
 from autotune.auto_scheduler.search.space.steps import Annotator, splits_of, tiling_splits
@@ -57,6 +56,8 @@ _WORD = 4
 # Persistent blocks of a multiprocessor.
 RESIDENT = (1, 2)
 THREADS = (32, 64, 128, 256, 512, 1024)
+# Blocks of tiles that a multiprocessor is to hold at least.
+MIN_BLOCKS = (0, 2, 3, 4, 5, 6, 8, 10, 12, 16)
 _NO_SPLIT = "auto_scheduler_no_split_at_inner"
 _ALWAYS_UNROLL = "auto_scheduler_always_unroll_inner"
 
@@ -89,9 +90,9 @@ def gpu_program(
     for stage_id in range(len(sketch.stages)):
         _unroll(work, stage_id)
         _pipeline(work, stage_id)
-    if MIN_BLOCKS and not any(each.attrs.tensor_core for each in sketch.stages):
+    if len(MIN_BLOCKS) > 1 and not any(each.attrs.tensor_core for each in sketch.stages):
         for stage_id in roots.values():
-            work.min_blocks(stage_id, MIN_BLOCKS, asking(work.stage(stage_id)))
+            work.min_blocks(stage_id, MIN_BLOCKS)
     return work.program()
 
 

@@ -64,24 +64,17 @@ class ChoiceSlot:
             number of buffers, by how much rows of a tile in shared memory are longer, or how many
             blocks a multiprocessor is to hold.
         values: the numbers.
-        stands: numbers that stand for all that a search may choose, where what they are follows
-            from the other numbers of a row: `RowLimits.repair` decides that. Rows are drawn with
-            the first, which mutations change; empty if any number may be drawn.
+        follows: whether it follows from the other numbers of a row: `RowLimits.repair` decides it.
     """
 
     step: int
     values: tuple[int, ...]
-    stands: tuple[int, ...] = ()
+    follows: bool = False
 
     @property
     def open_values(self) -> tuple[int, ...]:
         """The numbers among which a search chooses."""
-        return self.stands or self.values
-
-    @property
-    def drawn_values(self) -> tuple[int, ...]:
-        """Those of them that rows are drawn with."""
-        return self.stands[:1] or self.values
+        return self.values[:1] if self.follows else self.values
 
     @property
     def width(self) -> int:
@@ -243,5 +236,5 @@ def _same(a: TransformStep, b: TransformStep) -> bool:
 def count_of(slot: Slot) -> int:
     """Return how many values a slot has."""
     if isinstance(slot, ChoiceSlot):
-        return len(slot.drawn_values)
+        return len(slot.open_values)
     return len(factorings(slot.extent, slot.parts, slot.innermost))

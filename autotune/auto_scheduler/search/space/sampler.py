@@ -230,7 +230,7 @@ class RowSampler:
                 left[i] = left[i] / use[pick]
         for at, slot in enumerate(slots):
             if isinstance(slot, ChoiceSlot):
-                picked = (self.rng.random(count) * self._slots.drawn[which, at]).astype(np.int64)
+                picked = (self.rng.random(count) * self._slots.counts[which, at]).astype(np.int64)
                 column = self.program.columns[slot.step].start
                 rows[:, column] = self._slots.choices[which, at, picked]
         return rows
@@ -322,8 +322,6 @@ _MIX = _mixers(256)
 def _near(slot: Slot, values: list[int]) -> list[list[int]]:
     if isinstance(slot, ChoiceSlot):
         open_ = slot.open_values
-        if slot.stands:
-            return [[each] for each in open_ if each != values[0]]
         at = open_.index(values[0]) if values[0] in open_ else 0
         return [[open_[i]] for i in (at - 1, at + 1) if 0 <= i < len(open_)]
     whole = [slot.extent // math.prod(values), *values]

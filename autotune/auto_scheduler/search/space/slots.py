@@ -35,7 +35,6 @@ class SlotTables:
         innermost: most iterations of an innermost loop, for each slot of a split.
         extents: what is split, shape (programs, slots); 1 for choices.
         counts: how many values a choice has, shape (programs, slots); 1 for splits.
-        drawn: how many of these values, from the first, rows are drawn with, in the same shape.
         choices: these values, shape (programs, slots, most of them).
         weights: how often a slot is changed, the more ways it has, the more; (programs, slots).
     """
@@ -50,8 +49,6 @@ class SlotTables:
         self.extents = _whole([[getattr(slot, "extent", 1) for slot in row] for row in rows])
         lists = [[getattr(slot, "open_values", (0,)) for slot in row] for row in rows]
         self.counts = _whole([[len(values) for values in row] for row in lists])
-        drawn = [[getattr(slot, "drawn_values", (0,)) for slot in row] for row in rows]
-        self.drawn = _whole([[len(values) for values in row] for row in drawn])
         most = int(self.counts.max(initial=1))
         padded = [
             [(*values, *values[:1] * (most - len(values))) for values in row] for row in lists
@@ -98,7 +95,7 @@ class SlotTables:
 def values_of(slot: Slot) -> Rows:
     """Return all values of a slot, one a row."""
     if isinstance(slot, ChoiceSlot):
-        return np.array(slot.drawn_values, np.int64)[:, None]
+        return np.array(slot.open_values, np.int64)[:, None]
     return factorings(slot.extent, slot.parts, slot.innermost)
 
 

@@ -54,12 +54,9 @@ class Annotator:
         """Take a step."""
         self.state = step.apply(self.state)
 
-    def choose(
-        self, step: TransformStep, values: Sequence[int], stands: Sequence[int] = ()
-    ) -> None:
-        """Take a step that has one open number; see `ChoiceSlot`."""
-        place = len(self.state.transform_steps)
-        self.slots.append(ChoiceSlot(place, tuple(values), tuple(stands)))
+    def choose(self, step: TransformStep, values: Sequence[int], follows: bool = False) -> None:
+        """Take a step that has one open number, which may follow from others."""
+        self.slots.append(ChoiceSlot(len(self.state.transform_steps), tuple(values), follows))
         self.take(step)
 
     def annotate(self, stage_id: int, iter_id: int, annotation: Annotation) -> None:
@@ -92,9 +89,9 @@ class Annotator:
         """Leave open how far ahead the copies that are attached to a loop are made."""
         self.choose(PragmaStep(stage_id, iter_id, f"{PIPELINE}${values[0]}"), values)
 
-    def min_blocks(self, stage_id: int, values: Sequence[int], stands: Sequence[int]) -> None:
-        """Leave open whether as many blocks are asked for as a stage's tiles leave room for."""
-        self.choose(PragmaStep(stage_id, 0, f"{MIN_BLOCKS}${values[0]}"), values, stands)
+    def min_blocks(self, stage_id: int, values: Sequence[int]) -> None:
+        """Note that how many blocks a multiprocessor is to hold follows from a stage's tiles."""
+        self.choose(PragmaStep(stage_id, 0, f"{MIN_BLOCKS}${values[0]}"), values, follows=True)
 
     def outer_spatial(self, stage_id: int) -> int:
         """Return how many leading loops of a stage can be fused.

@@ -84,9 +84,6 @@ def mapped(rows: Rows, source: Program, target: Program) -> Rows:
     new = np.ones((len(rows), target.width), np.int64)
     for old, slot in zip(source.slots, target.slots, strict=True):
         given = rows[:, source.columns[old.step]]
-        if isinstance(old, ChoiceSlot) and isinstance(slot, ChoiceSlot):
-            # What is usual for the one need not be for the other.
-            given = given if old.stands == slot.stands else np.full_like(given, slot.values[0])
         new[:, target.columns[slot.step]] = _nearest(given, slot)
     return new
 
