@@ -26,8 +26,8 @@ from .window_shape import INT32_MAX
 FILTERS, SIDE, PACKERS = 64, 8, 256
 # Rows of a tile, and channels of a K tile.
 ROWS, CHUNKS = (2, 4, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28), (16, 32, 64)
-# Ranges of channels, a block of a cluster each. With eight a layer was wrong once on an H200
-# (1x 128->130 by 1x7 on 15x28, float16), for no reason that is known.
+# Ranges of channels, a block of a cluster each. Not eight, as a precaution: with eight a layer was
+# wrong once on an H200 (docs/measurements_convolutions.md).
 RANGES = (1, 2, 4)
 # Registers of a thread besides its sums, and sums of a thread, at most.
 OTHER_REGISTERS, MOST_SUMS = 72, 128
