@@ -187,7 +187,7 @@ def test_records_of_products_on_copies_of_both_serve_weights_that_are_padded_onc
     (function,) = partition(Graph.of(apply(ops.Dense(), data, weight)))
     task = create("gemm.cuda", (64, 1024, 515, "float16", 1, False, True, *more), target)
     configs = (
-        task.config_space.get(i) for i in task.config_space.sample(50, np.random.default_rng(0))
+        task.config_space.get(i) for i in task.config_space.sample(500, np.random.default_rng(0))
     )
     config = next(each for each in configs if each["wgmma"].val == 1)
     choice = by_dispatch(OneRecord(task, config))(function, target)
