@@ -16,11 +16,6 @@ class Cannot:
 
 
 GRANTED = {
-    "README.md": [
-        Cannot("it needs PyTorch; tests/torch"),
-        Cannot("docs/networks.md has it whole"),
-        Cannot("docs/auto_scheduler.md has it whole"),
-    ],
     "docs/deploy.md": [Cannot("it takes ten seconds; tests/network/test_frozen.py")],
     "docs/energy.md": [Cannot("it needs a counter of energy; tests/gpu/test_energy.py")],
     "docs/exchange.md": [
