@@ -1,4 +1,4 @@
-"""The changelog tells each thing once: two branches that are merged by lines may leave it twice."""
+"""The changelog tells each thing once, also after branches were merged line by line."""
 
 import re
 from collections import Counter
