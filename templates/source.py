@@ -326,7 +326,8 @@ def tensor_core_family(shape: Product) -> Family[Any]:
 @template("gemm_nn.cpu")
 def gemm_nn_cpu(m: int, n: int, k: int, dtype: str = "float32") -> SourceKernel:
     """Multiply float32 matrices as ``gemm_nn.cuda`` does, on a CPU."""
-    _only_float32("gemm_nn.cpu", dtype, "float32")
+    if dtype != "float32":
+        raise TemplateError(f"gemm_nn.cpu: dtype must be float32, got {dtype!r}")
     return tunable(gemm_cpu, Gemm(m, n, k, dtype), "llvm")
 
 
@@ -367,11 +368,6 @@ def gemm_packed_cpu(
     return tunable(
         gemm_packed_cpu_family, PackedGemm(m, n, k, epilogue=epilogue, columns=columns), "llvm"
     )
-
-
-def _only_float32(name: str, dtype: str, expected: str) -> None:
-    if dtype != "float32":
-        raise TemplateError(f"{name}: dtype must be {expected}, got {dtype!r}")
 
 
 @template("softmax.cuda")

@@ -19,6 +19,8 @@ Single = npt.NDArray[np.float32]
 BOUNDS_WEIGHT, BOUNDS_SIGNAL, BOUNDS_NOISE = (-6.0, 7.0), (-3.0, 3.0), (-9.0, 1.0)
 # Noise that is always there, so that nearly equal configurations stay solvable.
 JITTER = 1e-4
+# Rows that hyperparameters are fitted to, and iterations of the fit.
+_MOST_ROWS, _ITERATIONS = 120, 15
 # Initial capacity of a posterior in trials.
 ROOM = 64
 
@@ -44,16 +46,11 @@ class GaussianProcess:
     Args:
         features: number of columns.
         prior: of the hyperparameters.
-        most: rows that hyperparameters are fitted to.
-        steps: iterations of the fit.
     """
 
-    def __init__(
-        self, features: int, prior: HyperPrior | None = None, most: int = 120, steps: int = 15
-    ) -> None:
+    def __init__(self, features: int, prior: HyperPrior | None = None) -> None:
         prior = prior or HyperPrior()
         self.features = features
-        self.most, self.steps = most, steps
         self._mean = np.r_[np.full(features, prior.weight), 0.0, prior.noise]
         self._spread = np.r_[np.full(features, prior.spread), 1.5, 2.0]
         self._bounds = [BOUNDS_WEIGHT] * features + [BOUNDS_SIGNAL, BOUNDS_NOISE]
@@ -88,10 +85,10 @@ class GaussianProcess:
         """
         _check_finite(x)
         _check_finite(y)
-        if len(y) > self.most:
+        if len(y) > _MOST_ROWS:
             order = np.argsort(-y)
-            half = self.most // 2
-            others = rng.choice(order[half:], self.most - half, replace=False)
+            half = _MOST_ROWS // 2
+            others = rng.choice(order[half:], _MOST_ROWS - half, replace=False)
             kept = np.r_[order[:half], others]
             x, y = x[kept], y[kept]
         squares = (x[:, None] - x[None]) ** 2
@@ -99,7 +96,7 @@ class GaussianProcess:
 
         found = minimize(
             self._loss, self._log, args=(squares.reshape(-1, x.shape[1]), y), jac=True,
-            method="L-BFGS-B", bounds=self._bounds, options={"maxiter": self.steps},
+            method="L-BFGS-B", bounds=self._bounds, options={"maxiter": _ITERATIONS},
         )  # fmt: skip
         self._log = np.asarray(found.x)
 

@@ -23,31 +23,28 @@ _FIRST = 1024
 _MOST_WAITING = 4096
 # A log of anybody's may name as many knobs as it likes.
 MOST_KNOBS = 256
+_MOST_LABELS = 1 << 20
 NONE = -1
 
 
 class Labels:
-    """Texts by number, each kept once.
-
-    Args:
-        most: texts kept; all later ones share the last number.
+    """Texts by number, each kept once; all behind the first million share the last number.
 
     Attributes:
         texts: by number.
         whole: of a text that stands for a longer one, that.
     """
 
-    def __init__(self, most: int = 1 << 20) -> None:
+    def __init__(self) -> None:
         self.texts: list[str] = []
         self.whole: dict[str, str] = {}
         self._codes: dict[str, int] = {}
-        self._most = most
 
     def code(self, text: str) -> int:
         """Return the number of a text."""
         known = self._codes.get(text)
         if known is None:
-            if len(self.texts) >= self._most:
+            if len(self.texts) >= _MOST_LABELS:
                 return len(self.texts) - 1
             known = self._codes[text] = len(self.texts)
             self.texts.append(text)

@@ -21,6 +21,8 @@ _GROWTH = 1.2
 _MOST_GROWTH_STEPS = 100
 # Scales the median absolute deviation to the standard deviation of normal noise.
 _MAD_TO_SIGMA = 1.4826
+# Probability with which an interval holds the median.
+_LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -306,25 +308,25 @@ def _check_samples(samples_s: object, number: object, clocks: object) -> None:
         check.refuse("clocks", f"a list of {len(samples_s)}, one for each sample", clocks)
 
 
-def median_interval(samples: Sequence[float], level: float = 0.95) -> tuple[float, float]:
+def median_interval(samples: Sequence[float]) -> tuple[float, float]:
     """Return a confidence interval of the median that assumes no distribution.
 
     The number of samples below the median is binomial with probability one half, so the k-th
     smallest and k-th largest sample enclose it with a probability that only their rank decides;
-    the narrowest pair that reaches ``level`` is taken, or the extremes where none does.
+    the narrowest pair that reaches 95 % is taken, or the extremes where none does.
     """
     ordered = sorted(samples)
-    rank = median_rank(len(ordered), level)
+    rank = median_rank(len(ordered))
     return ordered[rank], ordered[len(ordered) - 1 - rank]
 
 
 @functools.cache
-def median_rank(n: int, level: float = 0.95) -> int:
+def median_rank(n: int) -> int:
     """Return how many of ``n`` samples are outside such an interval at either end."""
     rank, outside = 0, 2 * 0.5**n
     while rank < (n - 1) // 2:
         following = outside + 2 * math.comb(n, rank + 1) * 0.5**n
-        if 1 - following < level:
+        if 1 - following < _LEVEL:
             break
         rank, outside = rank + 1, following
     return rank

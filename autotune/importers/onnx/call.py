@@ -137,11 +137,11 @@ class Call:
         """Return an attribute of whole numbers; None where it is not there."""
         return self.attribute(name, None)
 
-    def ints_of(self, name: str, index: int, since: int) -> tuple[int, ...] | None:
-        """Return whole numbers that are an attribute, and an input from an opset on."""
+    def ints_of(self, name: str, since: int) -> tuple[int, ...] | None:
+        """Return whole numbers that are an attribute, and the second input from an opset on."""
         if self.opset < since:
             return self.ints(name)
-        return self.whole(index, name) if self.has(index) else None
+        return self.whole(1, name) if self.has(1) else None
 
     def whole(self, index: int, name: str) -> tuple[int, ...]:
         """Return the known whole numbers of an input."""

@@ -84,12 +84,12 @@ def _slice(call: Call) -> Array:
 
 
 def _squeeze(call: Call) -> Array:
-    data, axes = np.asarray(call.operand(0)), call.ints_of("axes", 1, 13)
+    data, axes = np.asarray(call.operand(0)), call.ints_of("axes", 13)
     return np.squeeze(data, None if axes is None else tuple(axes))
 
 
 def _unsqueeze(call: Call) -> Array:
-    return np.expand_dims(np.asarray(call.operand(0)), call.ints_of("axes", 1, 13) or ())
+    return np.expand_dims(np.asarray(call.operand(0)), call.ints_of("axes", 13) or ())
 
 
 def _reshape(call: Call) -> Array:

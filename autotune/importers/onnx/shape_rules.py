@@ -36,7 +36,7 @@ def new_shape(call: Call, old: Shape) -> Shape:
 
 def reduced_axes(call: Call, ndim: int, since: int) -> tuple[int, ...]:
     """Return the axes of a reduction; none where the data stays as it is."""
-    axes = call.ints_of("axes", 1, since)
+    axes = call.ints_of("axes", since)
     if not axes:
         return () if call.attribute("noop_with_empty_axes", 0) else tuple(range(ndim))
     return tuple(sorted({call.axis(axis, ndim) for axis in axes}))
@@ -44,7 +44,7 @@ def reduced_axes(call: Call, ndim: int, since: int) -> tuple[int, ...]:
 
 def split_sizes(call: Call, extent: int) -> list[int]:
     """Return the sizes of the parts of Split."""
-    given = call.ints_of("split", 1, 13)
+    given = call.ints_of("split", 13)
     if given is None:
         parts = len(call.node.outputs)
         count = call.attribute("num_outputs", parts)

@@ -47,7 +47,6 @@ def is_decided(
     interim: InterimTimes,
     incumbent: str | None,
     risk: float,
-    seed: int = 0,
 ) -> bool:
     """Return whether at most a share ``risk`` of races like this one have another winner.
 
@@ -56,9 +55,8 @@ def is_decided(
         interim: the times so far.
         incumbent: as for `choose`.
         risk: share of races that may end with another winner; an estimate.
-        seed: of the drawing.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     drawn = [_scale(_drawn(heats, interim.apart, rng)) for heats in interim.devices]
     seconds, low, high = np.exp(np.mean(np.log(np.maximum(drawn, 1e-300)), axis=0))
     winner, others, most = choose(rows, incumbent).key, 0, int(risk * DRAWS)

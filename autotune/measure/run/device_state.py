@@ -64,8 +64,6 @@ class DeviceState:
 
     Args:
         device: where trials run.
-        most_bytes: memory that arguments may take; those of the trial at hand take what they must.
-            By default an eighth of the memory of the host, or a quarter of that of a GPU.
         lock: of the device, see `alone`.
         stop: set when a job runs longer than it may; None where no kernel heeds it.
     """
@@ -73,14 +71,13 @@ class DeviceState:
     def __init__(
         self,
         device: Device,
-        most_bytes: int | None = None,
         lock: DeviceLock | None = None,
         stop: StopFlag | None = None,
     ) -> None:
         self.device = device
         self._lock = lock
         self._stop = stop
-        self._most_bytes = _share(device) if most_bytes is None else most_bytes
+        self._most_bytes = _share(device)
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
         self._inspector: Inspector | None = None
         self._energy_meter: KernelEnergyMeter | None = None
@@ -201,7 +198,7 @@ class DeviceState:
 
 
 def _share(device: Device) -> int:
-    """Return the memory that arguments may take on a device."""
+    """Return the memory that arguments may take; those of one trial take what they must."""
     found = None if device.kind == "cpu" else cuda_device(device.index)
     if found is not None:
         return found.total_bytes // _DEVICE_PART

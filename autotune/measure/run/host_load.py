@@ -122,7 +122,7 @@ def let_threads_rest(most_s: float = _MOST_REST_S) -> bool:
         most_s: seconds to wait at most: some threads never rest.
     """
     own, end = str(threading.get_native_id()), time.monotonic() + most_s
-    while any(_is_running(name) for name in _list("/proc/self/task") if name != own):
+    while any(_is_running(name) for name in _own_threads() if name != own):
         if time.monotonic() >= end:
             return False
         time.sleep(_REST_LOOK_S)
@@ -160,7 +160,7 @@ def core_times(stat: str, cores: Iterable[int]) -> tuple[float, float]:
 
 def _waited_s() -> float:
     """Return the seconds that threads of this process have waited for a core."""
-    texts = (_text(f"/proc/self/task/{name}/schedstat") for name in _list("/proc/self/task"))
+    texts = (_text(f"/proc/self/task/{name}/schedstat") for name in _own_threads())
     return sum(int(words[1]) for text in texts if len(words := text.split()) > 1) * 1e-9
 
 
@@ -170,9 +170,9 @@ def _text(path: str) -> str:
     return ""
 
 
-def _list(path: str) -> list[str]:
+def _own_threads() -> list[str]:
     with contextlib.suppress(OSError):
-        return os.listdir(path)
+        return os.listdir("/proc/self/task")
     return []
 
 

@@ -69,14 +69,12 @@ class RunPool:
 
     Devices of a kind are started when a workload needs them, and the state of a workload is
     created with its first trial. Both are kept until `close`; a later trial starts them again.
-
-    Args:
-        most_bytes: the most space for files with arguments and references; when it is exceeded,
-            those of workloads without pending trials are removed.
     """
 
-    def __init__(self, most_bytes: int | None = None) -> None:
-        self._most_bytes = physical_bytes() // _MEMORY_PART if most_bytes is None else most_bytes
+    def __init__(self) -> None:
+        # When files with arguments and references take more, those of workloads without pending
+        # trials are removed.
+        self._most_bytes = physical_bytes() // _MEMORY_PART
         self._lock = threading.RLock()
         self._devices: dict[object, AnyDevices] = {}
         # The one that was used last is last.

@@ -74,7 +74,7 @@ def _flatten(call: Call) -> Value:
 
 def _squeeze(call: Call) -> Value:
     x = call.value(0)
-    axes = call.ints_of("axes", 1, 13)
+    axes = call.ints_of("axes", 13)
     if axes is None:
         return call.reshape(x, [n for n in x.shape if n != 1])
     gone = {call.axis(axis, x.type.ndim) for axis in axes}
@@ -85,7 +85,7 @@ def _squeeze(call: Call) -> Value:
 
 def _unsqueeze(call: Call) -> Value:
     x = call.value(0)
-    axes = call.ints_of("axes", 1, 13) or ()
+    axes = call.ints_of("axes", 13) or ()
     ndim = x.type.ndim + len(axes)
     new = {call.axis(axis, ndim) for axis in axes}
     extents = iter(x.shape)

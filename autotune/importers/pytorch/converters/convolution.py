@@ -68,7 +68,7 @@ def _convolved(
     if dims == 3 and groups > 1:
         parts = [
             call.apply(kind(*rest, 1, data_layout, kernel_layout), part, filters)
-            for part, filters in _groups(call, x, 1, weight, 0, groups)
+            for part, filters in _groups(call, x, weight, groups)
         ]
         result = call.concatenate(parts, 1)
     else:
@@ -78,14 +78,12 @@ def _convolved(
     return call.reshape(result, shape)
 
 
-def _groups(
-    call: Call, x: Value, axis: int, weight: Value, weight_axis: int, groups: int
-) -> list[tuple[Value, Value]]:
-    """Return data and weights, cut into groups."""
+def _groups(call: Call, x: Value, weight: Value, groups: int) -> list[tuple[Value, Value]]:
+    """Return the channels of data and the filters for them, cut into groups."""
     return [
         (
-            call.slice(x, axis, *_piece(x.shape[axis], number, groups)),
-            call.slice(weight, weight_axis, *_piece(weight.shape[weight_axis], number, groups)),
+            call.slice(x, 1, *_piece(x.shape[1], number, groups)),
+            call.slice(weight, 0, *_piece(weight.shape[0], number, groups)),
         )
         for number in range(groups)
     ]
@@ -110,7 +108,7 @@ def transposed_convolution(
     make = _image_spread if dims < 3 and set(holes) == {1} else _spread
     parts = [
         make(call, part, filters, steps, sides, more, holes)
-        for part, filters in _groups(call, x, 1, weight, 0, groups)
+        for part, filters in _groups(call, x, weight, groups)
     ]
     result = call.concatenate(parts, 1)
     if bias is not None:
