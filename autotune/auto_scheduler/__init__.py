@@ -1,4 +1,10 @@
-"""The auto-scheduler: fast kernels from a definition alone, without a template."""
+"""The auto-scheduler: fast kernels from a definition alone, without a template.
+
+A `SearchTask` is what is to be made fast; `auto_schedule` searches one task, `TaskScheduler` those
+of a network. `sketch` derives structures by rules, `search` chooses their numbers by cost models,
+and a `StateObject` is the list of `transform_steps` that results, which replays on a schedule and
+is what `records` keep.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,9 @@
-"""Models that learn from trials: boosted trees, a Gaussian process, and metrics of rankings."""
+"""Models that learn from trials: boosted trees, a Gaussian process, and metrics of rankings.
+
+They take arrays of features and know nothing of configurations: `autotune.tuner.models` and
+`autotune.auto_scheduler.search.models` use them. `Trees` are fitted by xgboost, `StoredTrees` ship
+fitted, and `metrics` has AutoTVM's curves of recall.
+"""
 
 from typing import TYPE_CHECKING
 

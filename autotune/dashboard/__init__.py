@@ -1,4 +1,8 @@
-"""The live page: what logs hold as data for charts, a server of it, and the page itself."""
+"""The live page: what logs hold as data for charts, a server of it, and the page itself.
+
+`run` serves the page, `one_file` writes it with its data in it. A `Model` has the logs as columns,
+read line by line by a `LineReader`, and a `View` is the part of them that a reader has chosen.
+"""
 
 from typing import TYPE_CHECKING
 

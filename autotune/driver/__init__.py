@@ -1,4 +1,9 @@
-"""From what a template returns to something that runs."""
+"""From what a template returns to something that runs.
+
+`build` gives a callable `Module`, `lower` the loops of a schedule to read. `kernel_of` is what
+both and all trials go through: a schedule or a hand-written source becomes the kernel for a
+target; `kernel_hash` is the hash by which logs know it.
+"""
 
 from autotune.driver.as_built import as_built
 from autotune.driver.build import build

@@ -1,4 +1,8 @@
-"""Features of configurations for cost models."""
+"""Features of configurations for cost models.
+
+`KnobFeatures` are made of the values of knobs alone; `LoopFeatures` of the lowered loops, as
+AutoTVM's itervar and curve features; `per_store_features` are those of the auto-scheduler.
+"""
 
 from autotune.features.curve import get_buffer_curve_sample_flatten
 from autotune.features.gpu_time import estimated_seconds

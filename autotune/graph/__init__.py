@@ -1,4 +1,9 @@
-"""Networks as graphs of operators: their types and values, passes over them, and fusion."""
+"""Networks as graphs of operators: their types and values, passes over them, and fusion.
+
+A `Graph` has `Node` after `Node`, each of which applies an `Operator`: its type, its computation
+in te and its reference in numpy are in `ops`. `passes` rewrite a graph, and `fuse` divides it into
+the functions that become kernels.
+"""
 
 from autotune.graph import ops
 from autotune.graph.graph import Graph, free_variables, run_values

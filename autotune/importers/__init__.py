@@ -1,4 +1,8 @@
-"""Importers: models of other frameworks become graphs of autotune."""
+"""Importers: models of other frameworks become graphs of autotune.
+
+`from_onnx` and `from_pytorch` return an `ImportedNetwork`. The graphs of `torch.compile`, some
+operators of which may stay in torch, are read by `read_or_divide`.
+"""
 
 from autotune.importers.imported import ImportedNetwork
 from autotune.importers.onnx import from_onnx

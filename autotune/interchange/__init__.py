@@ -1,4 +1,8 @@
-"""Files of other tuners: reading them as records, and writing records as such files."""
+"""Files of other tuners: reading them as records, and writing records as such files.
+
+`import_files` reads those of Kernel Tuner, T1, T4 and Triton as records, `write_t4` writes records
+as T4. A format is a module, and a row of `READERS`.
+"""
 
 from autotune.interchange.expressions import Expression, ExpressionRefused
 from autotune.interchange.foreign_files import ForeignFileError

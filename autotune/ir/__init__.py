@@ -1,4 +1,9 @@
-"""The intermediate representation: expressions, statements, and passes that need nothing else."""
+"""The intermediate representation: expressions, statements, and passes that need nothing else.
+
+Trees of frozen nodes: an `Expr` has a value, a `Stmt` does something. `Visitor` and `Rewriter`
+walk them, `to_text` prints them, and `simplify` and the modules `analysis_*` reason about index
+arithmetic.
+"""
 
 from autotune.ir.dtype import (
     bits_of,

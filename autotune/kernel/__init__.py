@@ -1,4 +1,8 @@
-"""Kernels, the common result of both front ends: source text, launch shapes, typed arguments."""
+"""Kernels, the common result of both front ends: source text, launch shapes, typed arguments.
+
+A `SourceKernel` is what a source template returns: a text, and the values of its knobs. A `Kernel`
+is what a compiler gets, of either front end; each `KernelCall` of it has its own `Launch`.
+"""
 
 from autotune.kernel.kernel import (
     Argument,

@@ -1,4 +1,8 @@
-"""Pinned kernels: which configuration, text, machine code and time a program relies on."""
+"""Pinned kernels: which configuration, text, machine code and time a program relies on.
+
+`write_lock` keeps what `lock_records` built, `check_lock` builds, verifies and times it again, and
+`pinned` is asked for each configuration while a lock is in force.
+"""
 
 from autotune.lock.check import Checked, check_lock
 from autotune.lock.entries import Locked, lock_records

@@ -1,4 +1,8 @@
-"""Lowering: from schedules to loop nests, and from loop nests to kernels."""
+"""Lowering: from schedules to loop nests, and from loop nests to kernels.
+
+`lower_schedule` does all of it. A `Plan` says of each stage which part of it is computed where,
+the modules `*_nest` make loops of that, and the `PASSES` rewrite the loops in turn.
+"""
 
 from autotune.lowering.bodies import BodySimplifier
 from autotune.lowering.bounds import infer_bound, infer_bounds

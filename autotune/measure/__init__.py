@@ -1,4 +1,9 @@
-"""Building, running and verifying trials, in processes that may crash without ending the run."""
+"""Building, running and verifying trials, in processes that may crash without ending the run.
+
+A `Session` measures trials of any workloads; a `Pipeline` those of one, in order. They hand a
+`MeasureInput` to a `Builder` (`build`) and what it built to a `Runner` (`run`), which checks
+results (`check`); `final` has what follows when the search is over.
+"""
 
 from typing import TYPE_CHECKING
 

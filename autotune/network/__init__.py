@@ -1,4 +1,9 @@
-"""Whole networks: their search tasks, and compiling and running them."""
+"""Whole networks: their search tasks, and compiling and running them.
+
+`compile_network` makes a `CompiledNetwork` of a graph, and `tune_network` tunes the functions of
+it first. `templates_for` and `implements` connect layers with templates, `extract_tasks` gives the
+layers to the auto-scheduler.
+"""
 
 from autotune.network.apply_history_best import ApplyHistoryBest
 from autotune.network.apply_history_best_or_sample import ApplyHistoryBestOrSample

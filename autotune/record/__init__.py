@@ -1,4 +1,9 @@
-"""Logs of trials: the line codec, reading and appending, databases, and the best of history."""
+"""Logs of trials: the line codec, reading and appending, databases, and the best of history.
+
+`encode` and `decode` are the codec of a line, `LogReader` and `LogWriter` read and append, a
+`Database` keeps records elsewhere (`open_database`), and `apply_history_best` gives templates the
+best configurations.
+"""
 
 from autotune.measure.types import Pair
 from autotune.record.best import best_of, best_of_each, is_race

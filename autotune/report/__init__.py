@@ -1,4 +1,8 @@
-"""Reports on logs: comparisons, figures, and the whole page as one file."""
+"""Reports on logs: comparisons, figures, and the whole page as one file.
+
+`compare` pairs the best of two logs, `draw` makes a figure of trials, and `html_report` writes the
+live page with its data as one file.
+"""
 
 from autotune.report.compare import Compared, Side, compare, overall
 from autotune.report.figures import PANELS, draw

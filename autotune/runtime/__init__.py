@@ -1,4 +1,9 @@
-"""Arrays, compiled kernels, and the devices they run on."""
+"""Arrays, compiled kernels, and the devices they run on.
+
+`compile_kernel` makes machine code, `load` an `Executable` of it, and a `Module` is what users
+call with an `NDArray` for each argument. `host` and `nvidia` have what differs between devices;
+`take_timing` measures on either.
+"""
 
 from autotune.runtime.arrays.array import NDArray, array, empty, from_dlpack
 from autotune.runtime.arrays.buffers import Buffers, random_inputs

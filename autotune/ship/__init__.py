@@ -1,4 +1,7 @@
-"""Tuned kernels as a project of their own: a C library, a CMake build and a Python package."""
+"""Tuned kernels as a project of their own: a C library, a CMake build and a Python package.
+
+`gather` compiles the best record of each workload, `write_project` writes the project.
+"""
 
 from autotune.ship.gather import Image, Shipment, gather
 from autotune.ship.identifiers import library_name

@@ -1,4 +1,7 @@
-"""Targets: the string that names one, and the limits of the device behind it."""
+"""Targets: the string that names one, and the limits of the device behind it.
+
+A `Target` has its `Limits` and its `Backend`; `query` asks the driver which devices there are.
+"""
 
 from autotune.target.backends import Backend, Language
 from autotune.target.device_class import arch_here, arch_of_class, device_class

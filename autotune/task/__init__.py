@@ -1,4 +1,9 @@
-"""Knobs, spaces, templates, tasks, and which configuration a template gets."""
+"""Knobs, spaces, templates, tasks, and which configuration a template gets.
+
+A function under `template` declares knobs on the `ConfigSpace` of the task that `create` makes,
+and runs again for each `ConfigEntity` of it. In use it gets the one that the innermost
+`DispatchContext` has, or a `FallbackConfigEntity`.
+"""
 
 from typing import TYPE_CHECKING
 

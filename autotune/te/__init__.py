@@ -1,4 +1,9 @@
-"""Tensor expressions and schedules."""
+"""Tensor expressions and schedules.
+
+A `Tensor` is declared by `placeholder`, `compute`, `scan` or `extern`; `create_schedule` gives a
+`Schedule`, whose stages record each primitive as a frozen `Step`, and `replay` takes the steps
+again.
+"""
 
 from autotune.ir import Cast, IterVar, Range, Var, cast, const
 from autotune.te.broadcast import broadcast, broadcast_shape, read_broadcast

@@ -1,4 +1,8 @@
-"""Operators written as tensor expressions."""
+"""Operators written as tensor expressions.
+
+They work on any target, and have no schedules: these are in templates. `nn` has those of neural
+networks, `testing` the same in numpy.
+"""
 
 from autotune.topi import nn, tag, testing, utils
 from autotune.topi.broadcast import (

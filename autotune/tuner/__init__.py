@@ -1,4 +1,9 @@
-"""Search strategies, the tuning loop, its callbacks and displays."""
+"""Search strategies, the tuning loop, its callbacks and displays.
+
+A `Tuner` proposes configurations, and `Tuner.tune` measures them in a `Run` (`loop`) that ends by
+its `Stop` with a `TuneResult`. `models` has what model-based tuners learn, `callback` what is
+called for each result.
+"""
 
 from typing import TYPE_CHECKING
 

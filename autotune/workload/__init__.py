@@ -1,4 +1,8 @@
-"""Workloads and candidates: the two types that measuring, records and races know."""
+"""Workloads and candidates: the two types that measuring, records and races know.
+
+A `Workload` realises a `Candidate` as a `Realisation`: what is built, and its reference. A `Task`
+of a template is one kind, `GraphWorkload` (a te graph without a template) another.
+"""
 
 from typing import TYPE_CHECKING
 
