@@ -40,9 +40,7 @@ _DIRECTIVE = re.compile(r"^\s*#.*$", re.MULTILINE)
 _ALIGNMENT = re.compile(r"\b(?:__align__|alignas)\s*\(\s*\w+\s*\)")
 
 
-def emulated(
-    kernel: Kernel, arch: str = "sm_80", checked: bool = True, device_text: bool = False
-) -> Kernel:
+def emulated(kernel: Kernel, arch: str = "sm_80") -> Kernel:
     """Return the C++17 kernel for the CPU that does what a CUDA kernel does.
 
     It has the same arguments and workspace; grid, block and shared memory of each call are part
@@ -62,14 +60,11 @@ def emulated(
     Args:
         kernel: a CUDA kernel, generated or hand-written.
         arch: what ``__CUDA_ARCH__`` says.
-        checked: watch every memory access; about three times slower to run.
-        device_text: leave ``AUTOTUNE_EMULATE`` undefined, so that what runs is the text that runs
-            on a device, inline PTX and all, and none of what stands in for it in the emulator.
 
     Raises:
         KernelError: it is not a CUDA kernel, or not to be found where clusters are declared.
     """
-    return emulated_together([kernel], arch, checked, device_text)[0]
+    return emulated_together([kernel], arch)[0]
 
 
 def emulated_together(
@@ -82,6 +77,13 @@ def emulated_together(
 
     For many small generated kernels. Hand-written ones may clash, as each sees the macros of those
     before it. Entry names must differ.
+
+    Args:
+        kernels: as for `emulated`, which has one.
+        arch: what ``__CUDA_ARCH__`` says.
+        checked: watch every memory access; about three times slower to run.
+        device_text: leave ``AUTOTUNE_EMULATE`` undefined, so that what runs is the text that runs
+            on a device, inline PTX and all, and none of what stands in for it in the emulator.
 
     Raises:
         KernelError: an entry name is used twice, or a kernel is not CUDA.
@@ -326,7 +328,7 @@ def compile_emulated(
     level = "-O1" if optimized else "-O0"
     command = [cxx_compiler(), "-std=c++17", level, "-shared", "-fPIC"]
     common = [*command[1:], *common_flags(checked)]
-    header = precompiled(command[:1], common, timeout_s or 120.0, apart=True)
+    header = precompiled(command[:1], common, timeout_s or 120.0)
     for first in [header, []] if header else [[]]:
         libraries = [flag for flag in first if flag.startswith("-l")]  # once more, after the text
         argv = [*command, *first, *unit.flags, str(text), "-o", str(out), *libraries]

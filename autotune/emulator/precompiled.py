@@ -1,6 +1,6 @@
 """The emulator's header, precompiled: parsing it takes a third of the time for a small kernel.
 
-So does making machine code of the emulator itself, which for tests is linked as an object instead.
+So does making machine code of the emulator itself, which is linked as an object instead.
 
 GCC takes ``header.h.gch`` in place of ``header.h`` if it was made by the same compiler with the
 same options, and ignores any other (GCC manual, Precompiled Headers). One is made in the cache
@@ -68,29 +68,30 @@ def header_digest() -> str:
 
 
 def precompiled(
-    command: Sequence[str], flags: Sequence[str], timeout_s: float = 120.0, *, apart: bool = False
+    command: Sequence[str], flags: Sequence[str], timeout_s: float = 120.0
 ) -> list[str]:
-    """Return flags that have a compiler find the header precompiled; none if it is not.
+    """Return flags that have a compiler find the header precompiled, and link the emulator.
+
+    None if there is no such header. The machine code is not that of a whole compilation.
 
     Args:
         command: the compiler.
         flags: all with which it compiles kernels, but for macros that only the kernel reads.
         timeout_s: seconds that compiling the kernel at hand may take.
-        apart: the emulator itself is precompiled too, and linked; machine code is then another.
     """
-    own = [*(_APART if apart else ()), *flags]
+    own = [*_APART, *flags]
     with contextlib.suppress(OSError):
         folder = _folder(tuple(command), tuple(own))
-        if not _is_there(folder, apart):
+        if not _is_there(folder):
             _compiled[folder] += 1
             if _compiled[folder] <= _WITHOUT or timeout_s < _LEAST_S:
                 return []
             if not _made(folder, command, own, _PART * timeout_s):
                 return []
             _looked_at.pop(folder, None)
-        if not _fits(folder, apart):
+        if not _fits(folder):
             return []
-        return [f"-I{folder}", *(_linked(folder / OBJECT, *_links[folder]) if apart else ())]
+        return [f"-I{folder}", *_linked(folder / OBJECT, *_links[folder])]
     return []
 
 
@@ -106,22 +107,18 @@ def _folder(command: tuple[str, ...], flags: tuple[str, ...]) -> Path:
     return environment.cache_dir() / "emulator" / name
 
 
-def _is_there(folder: Path, apart: bool) -> bool:
-    return all((folder / name).exists() for name in _names(apart))
+def _is_there(folder: Path) -> bool:
+    return all((folder / name).exists() for name in (f"{HEADER}.gch", OBJECT))
 
 
-def _names(apart: bool) -> tuple[str, ...]:
-    return (f"{HEADER}.gch", OBJECT) if apart else (f"{HEADER}.gch",)
-
-
-def _fits(folder: Path, apart: bool) -> bool:
+def _fits(folder: Path) -> bool:
     """Return whether it is this user's, GCC's and undamaged, of files that are still the same.
 
     One that once did and does not any more is removed.
     """
     if folder not in _looked_at:
         content = _own(folder / f"{HEADER}.gch")
-        linked = _own(folder / OBJECT) if apart else b""
+        linked = _own(folder / OBJECT)
         own = content is not None and linked is not None and environment.private(os.stat(folder))
         of_gcc = own and content is not None and content.startswith(_MAGIC)
         if of_gcc and not _is_as_made(folder, (content or b"") + (linked or b"")):
@@ -160,20 +157,18 @@ def _made(folder: Path, command: Sequence[str], flags: Sequence[str], timeout_s:
         _turn(folder) as own,
         tempfile.TemporaryDirectory(prefix=prefix, dir=folder.parent) as temporary,
     ):
-        apart, shared = set(_APART) <= set(flags), ""
-        if not own or _is_there(folder, apart):
+        if not own or _is_there(folder):
             return own
         new = Path(temporary, "new")
         new.mkdir(mode=0o700)
         kept = [flag for flag in flags if flag != "-shared"]
         rules = Path(temporary, "rules")
         header = ["-x", "c++-header", "-MD", "-MF", str(rules)]
-        made = {f"{HEADER}.gch": [*kept, *header]}
-        if apart:
-            # It checks nothing of its own, and what it says has the lines of kernels alone.
-            plain = [flag for flag in kept if flag not in (*_APART, *CHECK_FLAGS, *_LEVELS)]
-            made[OBJECT] = [*_LINKED, *plain, "-O2", "-g0", "-c", "-x", "c++"]
-            shared = _folder(tuple(command), tuple(made[OBJECT])).name
+        # The emulator checks nothing of its own, and what it says has the lines of kernels alone.
+        plain = [flag for flag in kept if flag not in (*_APART, *CHECK_FLAGS, *_LEVELS)]
+        alone = [*_LINKED, *plain, "-O2", "-g0", "-c", "-x", "c++"]
+        made = {f"{HEADER}.gch": [*kept, *header], OBJECT: alone}
+        shared = _folder(tuple(command), tuple(alone)).name
         for name, options in made.items():
             if name == OBJECT and _copied(folder.parent, shared, new / name):
                 continue
@@ -185,9 +180,10 @@ def _made(folder: Path, command: Sequence[str], flags: Sequence[str], timeout_s:
                 return False
             os.chmod(new / name, 0o600)
         content = b"".join((new / name).read_bytes() for name in made)
-        link = _quick_link(command, new / OBJECT, temporary, timeout_s) if apart else []
-        facts = {"read": _read_files(rules), "sum": zlib.crc32(content), "link": link}
-        facts["object"] = shared
+        link = _quick_link(command, new / OBJECT, temporary, timeout_s)
+        facts = {
+            "read": _read_files(rules), "sum": zlib.crc32(content), "link": link, "object": shared,
+        }  # fmt: skip
         (new / "facts.json").write_text(json.dumps(facts))
         # One of which a part is gone, as where old files are swept away, is made again.
         shutil.rmtree(folder, ignore_errors=True)
@@ -203,7 +199,7 @@ def _copied(parent: Path, shared: str, path: Path) -> bool:
     """
     for facts in parent.glob("*/facts.json"):
         with contextlib.suppress(OSError, ValueError, TypeError, LookupError, AttributeError):
-            if json.loads(facts.read_bytes())["object"] == shared and _fits(facts.parent, True):
+            if json.loads(facts.read_bytes())["object"] == shared and _fits(facts.parent):
                 path.write_bytes((facts.parent / OBJECT).read_bytes())
                 os.chmod(path, 0o600)
                 return True

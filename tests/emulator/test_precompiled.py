@@ -65,8 +65,8 @@ def as_in_a_program():
         yield
 
 
-def asked(apart=True):
-    return precompiled.precompiled([cxx_compiler()], FLAGS, apart=apart)
+def asked():
+    return precompiled.precompiled([cxx_compiler()], FLAGS)
 
 
 @pytest.fixture(scope="module")
@@ -118,20 +118,6 @@ def test_kernels_of_all_architectures_read_the_same_one(folder, tmp_path, arch):
     assert f"! {folder}/{HEADER}.gch" in said.output
 
 
-def test_what_is_compiled_with_the_header_alone_is_the_same(tmp_path, monkeypatch):
-    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path))
-    precompiled._compiled.clear()
-    unit, path, made = emulated(KERNEL), tmp_path / "twice.cpp", []
-    path.write_text(unit.source)
-    *_, header = (asked(apart=False) for _ in range(3))
-    for first in ([], header):
-        argv = [cxx_compiler(), *first, *FLAGS, *unit.flags, str(path), "-o", f"{path}.so"]
-        assert run(argv).returncode == 0
-        made.append((tmp_path / "twice.cpp.so").read_bytes())
-    assert len(header) == 1
-    assert made[0] == made[1]
-
-
 def test_a_kernel_to_which_the_emulator_is_linked_computes_the_same_and_has_the_same_faults(
     folder, tmp_path, monkeypatch
 ):
@@ -176,7 +162,7 @@ def test_the_emulator_is_made_once_for_kernels_of_all_flags(folder, tmp_path, mo
     monkeypatch.setattr(precompiled, "run", counted)
     monkeypatch.setattr(precompiled, "_WITHOUT", 0)
     flags = ["-O1" if flag == "-O0" else flag for flag in FLAGS if flag not in CHECK_FLAGS]
-    found = precompiled.precompiled([cxx_compiler()], flags, apart=True)
+    found = precompiled.precompiled([cxx_compiler()], flags)
     assert not any("-c" in argv for argv in began)
     (other,) = (Path(flag) for flag in found if flag.endswith(OBJECT))
     assert other.parent != folder

@@ -109,7 +109,7 @@ def emulated_recipe(kernel: Kernel, target: Target) -> Recipe:
 
     def compile_in(folder: Path, timeout_s: float) -> str:
         flags = (*base, *common_flags())
-        header = precompiled(toolchain.command, flags, timeout_s, apart=True)
+        header = precompiled(toolchain.command, flags, timeout_s)
         if header:
             quick = _host_recipe(
                 on_host, toolchain, ("-x", "c++", *header, *base, *on_host.flags), "kernel.cc"
