@@ -11,8 +11,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from autotune.templates.products.gemm_wgmma import has_wgmma
 
 from autotune.runtime.nvidia import driver as cuda_driver
+from autotune.target import Target
 from autotune.target.query import cuda_device_count
 
 
@@ -48,6 +50,13 @@ def torch():
     if not torch.cuda.is_available():
         pytest.skip("torch has no CUDA")
     return torch
+
+
+@pytest.fixture(scope="session")
+def hopper(device_needed):
+    """Skip what needs the instructions of a warpgroup where the device has none."""
+    if not has_wgmma(Target("cuda")):
+        pytest.skip("no wgmma")
 
 
 @pytest.hookimpl(trylast=True)

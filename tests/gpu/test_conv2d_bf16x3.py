@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from autotune.templates.convolutions import conv2d_bf16x3
 from autotune.templates.convolutions.conv2d_shape import Conv2d
-from autotune.templates.products.gemm_wgmma import has_wgmma
 
 import autotune
 from autotune.runtime import cuda
 from autotune.target import Target
 from autotune.tvm import nd
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("hopper")]
 
 SHAPES = {
     "clusters": Conv2d(1, 14, 14, 256, 256, 3, 3, (1, 1), (1, 1), False, False),
@@ -27,12 +26,6 @@ SHAPES = {
     ),
 }
 DRAWN = 4
-
-
-@pytest.fixture(scope="module", autouse=True)
-def hopper(device_needed):
-    if not has_wgmma(Target("cuda")):
-        pytest.skip("no wgmma")
 
 
 def choices(shape):

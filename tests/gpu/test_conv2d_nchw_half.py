@@ -9,12 +9,11 @@ import pytest
 from autotune.templates.convolutions import conv2d_nchw_half
 from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
 from autotune.templates.convolutions.window_shape import Window
-from autotune.templates.products.gemm_wgmma import has_wgmma
 
 import autotune
 from autotune.target import Target
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("hopper")]
 
 SAME = Window((3, 3), padding=(1, 1, 1, 1))
 SHAPES = {
@@ -28,12 +27,6 @@ SHAPES = {
     ),
 }
 SPLITS = (1, 2, 4)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def hopper(device_needed):
-    if not has_wgmma(Target("cuda")):
-        pytest.skip("no wgmma")
 
 
 def choices(shape):

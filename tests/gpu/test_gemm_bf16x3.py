@@ -5,14 +5,13 @@ import pytest
 from autotune.templates.epilogue import Epilogue
 from autotune.templates.products import gemm_bf16x3, gemm_bf16x3_fused
 from autotune.templates.products.gemm_shape import Gemm
-from autotune.templates.products.gemm_wgmma import has_wgmma
 
 import autotune
 from autotune.runtime import cuda
 from autotune.target import Target
 from autotune.tvm import nd
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("hopper")]
 
 FULL = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=0.5)
 SHAPES = {
@@ -27,12 +26,6 @@ DRAWN = 8
 FAMILIES = pytest.mark.parametrize(
     "family", [gemm_bf16x3, gemm_bf16x3_fused], ids=["packed", "fused"]
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def hopper(device_needed):
-    if not has_wgmma(Target("cuda")):
-        pytest.skip("no wgmma")
 
 
 def choices(family, shape):

@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.products import gemm_skinny, gemm_tma, gemm_wgmma
+from autotune.templates.products import gemm_skinny, gemm_tma
 from autotune.templates.products.gemm_shape import Gemm, stored
 
 import autotune
@@ -15,7 +15,7 @@ from autotune.runtime import cuda
 from autotune.target import Target
 from autotune.tvm import nd
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("hopper")]
 
 FULL = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=0.5)
 SHAPES = {
@@ -37,12 +37,6 @@ FEW_SHAPES = {
     "one-row": Gemm(1, 4096, 4096, "float16", 1, False, True),
 }
 DRAWN = 6
-
-
-@pytest.fixture(scope="module", autouse=True)
-def hopper(device_needed):
-    if not gemm_wgmma.offered(SHAPES["whole"], Target("cuda")):
-        pytest.skip("no wgmma")
 
 
 def choices(shape, family):

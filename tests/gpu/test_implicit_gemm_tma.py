@@ -12,16 +12,15 @@ from autotune.templates.products import (
     gemm_mma,
     gemm_tma,
     gemm_transposed,
-    gemm_wgmma,
 )
-from autotune.templates.products.gemm_shape import Gemm, stored
+from autotune.templates.products.gemm_shape import stored
 
 import autotune
 from autotune.runtime import cuda
 from autotune.target import Target
 from autotune.tvm import nd
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("hopper")]
 
 FULL = Epilogue(bias=True, residual=True, affine=True, activation="gelu")
 BIAS = Epilogue(bias=True, activation="silu")
@@ -60,12 +59,6 @@ COPIED = {
 }  # fmt: skip
 DRAWN = 6
 BOUNDS = {"bfloat16": 2e-2, "float16": 4e-3, "tf32": 2e-3}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def hopper(device_needed):
-    if not gemm_wgmma.offered(Gemm(64, 64, 64, "float16"), Target("cuda")):
-        pytest.skip("no wgmma")
 
 
 def choices(shape):

@@ -7,16 +7,15 @@ launch failure, or a wrong sum of the launch that has its place.
 import numpy as np
 import pytest
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.products import gemm_tma, gemm_wgmma
+from autotune.templates.products import gemm_tma
 from autotune.templates.products.gemm_shape import Gemm
 from autotune.templates.products.gemm_tma_form import FORMS
 
 import autotune
 from autotune.runtime import cuda
-from autotune.target import Target
 from autotune.tvm import nd
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("hopper")]
 
 LAUNCHES = 500
 STAGES = 3
@@ -27,12 +26,6 @@ CHOICE = {
     "warps_m": 8, "warps_n": 1, "frags_m": 1, "frags_n": 16, "chunk": 64, "stages": STAGES,
     "split": 1, "band": 8,
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module", autouse=True)
-def hopper(device_needed):
-    if not gemm_wgmma.offered(Gemm(64, 64, 64, "float16"), Target("cuda")):
-        pytest.skip("no wgmma")
 
 
 def drawn(shape):

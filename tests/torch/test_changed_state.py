@@ -17,11 +17,6 @@ nn = torch.nn
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-
-
 @pytest.mark.parametrize("way", BOTH)
 def test_statistics_of_a_batch_norm_count_though_torch_counts_no_write(way):
     model, x = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)).eval(), torch.randn(8, 4)

@@ -26,11 +26,6 @@ class Small(nn.Module):
         return self.norm(x + self.down(torch.nn.functional.gelu(self.up(x))))
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-
-
 def same(got, want):
     torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
 

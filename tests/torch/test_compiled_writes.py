@@ -14,12 +14,6 @@ nn = torch.nn
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-
-
 class Cached(nn.Module):
     """Attention over a cache, whose place it counts."""
 

@@ -51,12 +51,6 @@ def _(x):
     return torch.empty(x.dim())
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-
-
 class Block(nn.Module):
     """A block of a transformer without attention."""
 

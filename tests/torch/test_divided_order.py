@@ -12,12 +12,6 @@ from tests.torch.test_divided import Between, messages  # noqa: E402
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-
-
 drawn = []
 
 

@@ -30,12 +30,6 @@ class Cached(torch.nn.Module):
         return self.outer(seen) * old, self.rows[:, at]
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-
-
 @pytest.fixture
 def divided(monkeypatch):
     """Return the divided networks that are made, and what is written behind them."""

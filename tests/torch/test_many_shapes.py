@@ -6,30 +6,10 @@ import pytest
 
 import autotune
 from autotune.torch.admission import Admission
-from autotune.torch.tensor_network import TensorNetwork
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-
-
-@pytest.fixture
-def networks(monkeypatch):
-    """Return a list to which each network that is compiled is added."""
-    made = []
-    first = TensorNetwork.__init__
-
-    def init(self, *args):
-        first(self, *args)
-        made.append(self)
-
-    monkeypatch.setattr(TensorNetwork, "__init__", init)
-    return made
 
 
 @pytest.fixture

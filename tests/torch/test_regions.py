@@ -11,12 +11,6 @@ nn = torch.nn
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-
-
 @pytest.fixture
 def divided(monkeypatch):
     """Return a list to which each graph is added that runs in parts."""

@@ -10,12 +10,6 @@ from tests.torch.test_compile import by_dynamo  # noqa: E402
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-
-
 def a_tensor_and_its_rows(x, w):
     y = torch.tanh(x) + 1
     return y, y[0], y.unbind(0)[2], y.t()

@@ -6,7 +6,6 @@ import logging
 import pytest
 
 from autotune.torch import backend
-from autotune.torch.tensor_network import TensorNetwork
 
 torch = pytest.importorskip("torch")
 
@@ -15,26 +14,6 @@ from tests.torch.test_divided import Block, messages  # noqa: E402
 
 nn = torch.nn
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-
-
-@pytest.fixture
-def networks(monkeypatch):
-    """Return a list to which each network that is compiled is added."""
-    made = []
-    first = TensorNetwork.__init__
-
-    def init(self, *args):
-        first(self, *args)
-        made.append(self)
-
-    monkeypatch.setattr(TensorNetwork, "__init__", init)
-    return made
 
 
 def compared(function, *inputs, calls=2):
