@@ -70,27 +70,12 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     options, unit = candidates(shape), cpu_tiles.vector_unit(target)
     pack = _way(shape, unit)
     in_rows = pack not in (LIE, STREAMED)
-    # Rows of a whose elements share a set of L1 evict each other.
-    is_alias = in_rows and pack != BOTH and 4 * shape.k % ALIAS == 0
-    is_low = pack == BY_TILES or (pack == IN_PLACE and shape.m >= _SOME)
-    most = cpu_tiles.HIGHEST if is_low else max(cpu_tiles.ROWS)
-    most = min(most, cpu_tiles.rows_together(target)) if is_alias else most
-    if pack in (ONE_BY_ONE, BOTH) and unit.floats <= 8 and (shape.m > FEW or not _is_near(shape)):
-        # Of few columns, as many rows as keep the multipliers busy.
-        most = _LOW if shape.n > 4 * unit.floats else _HALF
-    if pack == LIE:
-        least = shape.m if shape.m <= _tallest(unit) else 1 if unit.floats <= 8 else _HIGH
-        if unit.floats <= 8:
-            # Two tiles have all of more than a few rows.
-            least = _HALF if shape.m > _UNPACKED else least
-            most = max(least, _LOW)
-    else:
-        least = 1
     # Vectors of b come from L2, each once per tile.
     is_far = unit.floats > 8 and (pack == IN_PLACE or (pack == BY_TILES and not unit.halves))
     rows, vectors, lanes = cpu_tiles.tile(
-        unit, shape.m, shape.n, narrow=in_rows, is_far=is_far, rows_of_tile=range(least, most + 1)
-    )
+        unit, shape.m, shape.n, narrow=in_rows, is_far=is_far,
+        rows_of_tile=_rows_of_tile(shape, target, pack),
+    )  # fmt: skip
     width = vectors * lanes
     panels = [p for p in options["panels"] if p == 1 or p * width < 2 * shape.n]
     choice = {"rows": rows, "vectors": vectors, "lanes": lanes, "pack": pack, "split_k": 1}
@@ -104,6 +89,28 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     blocks = _blocks(options, rows)
     block_m = min((b for b in blocks if b >= shape.m), default=max(blocks))
     return choice | {"block_m": block_m} | waiting(shape, options, panels, width, target)
+
+
+def _rows_of_tile(shape: Gemm, target: Target, pack: int) -> range:
+    """Return how many rows a tile may have."""
+    unit = cpu_tiles.vector_unit(target)
+    is_short = unit.floats <= 8
+    if pack == LIE and is_short:
+        # Two tiles have all of more than a few rows.
+        least = _HALF if shape.m > _UNPACKED else shape.m if shape.m <= _tallest(unit) else 1
+        return range(least, max(least, _LOW) + 1)
+    if pack == LIE:
+        least = shape.m if shape.m <= _tallest(unit) else _HIGH
+        return range(least, max(cpu_tiles.ROWS) + 1)
+    if pack in (ONE_BY_ONE, BOTH) and is_short and (shape.m > FEW or not _is_near(shape)):
+        # Of few columns, as many rows as keep the multipliers busy.
+        return range(1, (_LOW if shape.n > 4 * unit.floats else _HALF) + 1)
+    is_low = pack == BY_TILES or (pack == IN_PLACE and shape.m >= _SOME)
+    most = cpu_tiles.HIGHEST if is_low else max(cpu_tiles.ROWS)
+    if pack not in (BOTH, STREAMED) and 4 * shape.k % ALIAS == 0:
+        # Rows of a whose elements share a set of L1 evict each other.
+        most = min(most, cpu_tiles.rows_together(target))
+    return range(1, most + 1)
 
 
 def _is_near(shape: Gemm) -> bool:
@@ -128,11 +135,17 @@ def _way(shape: Gemm, unit: cpu_tiles.VectorUnit) -> int:
         return IN_PLACE
     if is_short and shape.k <= _SHALLOW and shape.m > _UNPACKED:
         return BY_TILES
-    if shape.m > FEW:
-        if is_short:
-            return _one_by_one(shape)
-        is_one = shape.m <= MANY and 4 * shape.m * shape.n <= _FEW_SUMS
-        return ONE_BY_ONE if is_one else BY_TILES
+    if shape.m <= FEW:
+        return _way_of_few_rows(shape, unit)
+    if is_short:
+        return _one_by_one(shape)
+    is_one = shape.m <= MANY and 4 * shape.m * shape.n <= _FEW_SUMS
+    return ONE_BY_ONE if is_one else BY_TILES
+
+
+def _way_of_few_rows(shape: Gemm, unit: cpu_tiles.VectorUnit) -> int:
+    """Return how b is read by up to `FEW` rows, for which that takes longer than to multiply."""
+    is_short = unit.floats <= 8
     is_second = 4 * shape.n * shape.k <= _SECOND and not (is_short or unit.halves)
     if is_second and shape.n <= _SLIM:
         return IN_PLACE
@@ -140,9 +153,7 @@ def _way(shape: Gemm, unit: cpu_tiles.VectorUnit) -> int:
         return IN_PLACE if shape.m <= (_UNPACKED if is_short else _IN_PLACE) else ONE_BY_ONE
     if is_second and shape.m < _SOME and (8 * shape.n % ALIAS or shape.m <= _tallest(unit)):
         return IN_PLACE
-    if shape.m <= _tallest(unit):
-        return LIE
-    if is_short and shape.m <= _FEW_SHORT:
+    if shape.m <= (max(_FEW_SHORT, _tallest(unit)) if is_short else _tallest(unit)):
         return LIE
     # Rows of b that share a set of a cache evict each other before they are copied.
     if unit.halves or (not is_short and 4 * shape.n % ALIAS == 0):
