@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from autotune.dashboard.downsampling import improvements
 from autotune.dashboard.energy import energies_of
 from autotune.dashboard.json_arrays import real, reals, wholes
 from autotune.dashboard.selection import Knob, Selection
-from autotune.dashboard.thin import improvements
 
 # Values of a knob that are all told; of more, only those of trials that are shown.
 _MOST_VALUES = 500

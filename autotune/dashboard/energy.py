@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from autotune.dashboard.downsampling import Places
 from autotune.dashboard.json_arrays import reals, wholes
 from autotune.dashboard.selection import Selection
-from autotune.dashboard.thin import Places
 from autotune.dashboard.trials import Float
 
 

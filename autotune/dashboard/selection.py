@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autotune.dashboard.downsampling import Places, thin
 from autotune.dashboard.runs import Run
-from autotune.dashboard.thin import Places, thin
 from autotune.dashboard.trials import NONE, Codes, Float
 from autotune.dashboard.view import View
 

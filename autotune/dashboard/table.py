@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from autotune.dashboard.downsampling import Places
 from autotune.dashboard.failures import message_of
 from autotune.dashboard.json_arrays import real
 from autotune.dashboard.logs import Log
 from autotune.dashboard.selection import Selection
-from autotune.dashboard.thin import Places
 from autotune.dashboard.trials import Float
 
 # Fields of a trial by which the table is sorted.

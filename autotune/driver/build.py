@@ -17,7 +17,7 @@ from autotune.runtime.module import Module
 from autotune.target import Target
 from autotune.target.backends import Compiler, of_language, of_threads, part
 from autotune.te import Schedule
-from autotune.te.reads_beyond import warn_of_reads_beyond
+from autotune.te.out_of_bounds_reads import warn_of_out_of_bounds_reads
 from autotune.utils import environment
 from autotune.utils.check import Check
 from autotune.utils.scratch import temporary_folder
@@ -66,7 +66,7 @@ def build(
         _check_arguments(what, args)
         args = None
     if isinstance(what, Schedule):
-        warn_of_reads_beyond(what)
+        warn_of_out_of_bounds_reads(what)
     kernel = kernel_of(what if args is None else (what, args), chosen, name)
     violation = target_violation(kernel, chosen)
     if violation:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from autotune.errors import KernelError
 from autotune.kernel.checks import check_items, define_line, dtype_name, extent3, shape_of
-from autotune.kernel.headers_beside import header_flags
 from autotune.kernel.kernel import (
     Argument,
     Constant,
@@ -26,6 +25,7 @@ from autotune.kernel.kernel import (
     Scalar,
     Workspace,
 )
+from autotune.kernel.local_headers import header_flags
 from autotune.kernel.scalar import ScalarValue
 from autotune.kernel.thread_indices import check_launch_given
 from autotune.kernel.unroll import with_factors

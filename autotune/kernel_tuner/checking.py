@@ -11,7 +11,7 @@ import numpy.typing as npt
 from autotune.driver import build
 from autotune.errors import AutotuneError, TunerError
 from autotune.kernel.source import SourceKernel
-from autotune.kernel_tuner.given import in_numbers, is_elsewhere, like, on_host
+from autotune.kernel_tuner.foreign_arrays import in_numbers, is_elsewhere, like, on_host
 from autotune.runtime.arrays.array import array
 from autotune.runtime.device import Device, device
 from autotune.runtime.module import Module

@@ -17,14 +17,14 @@ from autotune.kernel_tuner.cache import cache_path as path_of
 from autotune.kernel_tuner.checking import Checker, Verify, outputs_of
 from autotune.kernel_tuner.choice import Choice
 from autotune.kernel_tuner.defines import checked_defines
-from autotune.kernel_tuner.given import like
+from autotune.kernel_tuner.foreign_arrays import like
 from autotune.kernel_tuner.kernels import Problem, check_arguments, code_of, language_of
 from autotune.kernel_tuner.launch import Divisor, LaunchRule, plain_number
 from autotune.kernel_tuner.measured import Measured, device_name
 from autotune.kernel_tuner.objective import Wanted, wanted_of
 from autotune.kernel_tuner.observers.nvml import NVMLObserver, check_parameters, observers_of
 from autotune.kernel_tuner.observers.observer import OutputObserver
-from autotune.kernel_tuner.older import takes_older_names
+from autotune.kernel_tuner.renamed_arguments import takes_older_names
 from autotune.kernel_tuner.results import (
     Metric,
     Result,

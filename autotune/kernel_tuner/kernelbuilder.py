@@ -13,7 +13,7 @@ from autotune.kernel_tuner.integration import TuneResults
 from autotune.kernel_tuner.interface import Array, problem_of
 from autotune.kernel_tuner.launch import Divisor
 from autotune.kernel_tuner.measured import device_name
-from autotune.kernel_tuner.older import takes_older_names
+from autotune.kernel_tuner.renamed_arguments import takes_older_names
 from autotune.runtime.module import Module
 
 _FLAGS = "a list with True or False for each argument"

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.errors import AutotuneError, KernelError
-from autotune.kernel.headers_beside import header_flags
 from autotune.kernel.kernel import Argument
+from autotune.kernel.local_headers import header_flags
 from autotune.kernel.prototype import prototype
 from autotune.kernel.source import SourceKernel, arg, constant
 from autotune.kernel_tuner.defines import CXX_FLAGS, is_cxx, macros_of, without_linkage
-from autotune.kernel_tuner.given import in_numbers
+from autotune.kernel_tuner.foreign_arrays import in_numbers
 from autotune.kernel_tuner.launch import LaunchRule, Params
 from autotune.kernel_tuner.tunable import TunablePrecision
 from autotune.target import Language

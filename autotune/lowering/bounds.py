@@ -21,12 +21,12 @@ from autotune.lowering.bodies import BodySimplifier, reads_of
 from autotune.lowering.extents import Extent, as_form, axis_extent, expr_of
 from autotune.lowering.extern_plan import extern_plan, thread_axes
 from autotune.lowering.memory import memory_of
-from autotune.lowering.over_zeros import axes_of_operands, zero_beyond
 from autotune.lowering.plan import Body, Plan, StagePlan
 from autotune.lowering.regions import Region, clip, cover, relax, whole
 from autotune.lowering.scan_plan import check_steps, scan_plan
 from autotune.lowering.shared_work import beyond_tensor, check_shared_work, reads_own_block
 from autotune.lowering.thread_axes import ThreadAxes
+from autotune.lowering.zero_padding import axes_of_operands, zero_beyond
 from autotune.te.extern import ExternOp
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage

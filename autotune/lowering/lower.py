@@ -20,13 +20,13 @@ from autotune.lowering.buffers import TensorStorages
 from autotune.lowering.extents import expr_of
 from autotune.lowering.extern_texts import imported_texts
 from autotune.lowering.function import LoweredFunction, LoweredKernel
+from autotune.lowering.horizontal_fusion import fuse_copies
 from autotune.lowering.launch_bounds import min_blocks_of
 from autotune.lowering.nest import make_nests
 from autotune.lowering.passes.draft import Draft
 from autotune.lowering.passes.table import PASSES
 from autotune.lowering.plan import Plan
 from autotune.lowering.scan_plan import private_states
-from autotune.lowering.together import copies_together
 from autotune.lowering.unfinished import why_not_launched, why_unfinished
 from autotune.target import Limits
 from autotune.target.backends import of_language, of_threads
@@ -205,7 +205,7 @@ class _Lowering:
                 replace(one, stage=stage.op.name, unfinished=self._unfinished(plan, stage))
                 for one, (stage, _) in zip(kernels, nests, strict=True)
             ]
-            kernels = copies_together(kernels)
+            kernels = fuse_copies(kernels)
         self._seen("kernels", kernels)
         return kernels
 

@@ -60,7 +60,7 @@ from autotune.task.workload import (
 )
 from autotune.te import FlopError as FlopCalculationError
 from autotune.te import NoArithmetic, Schedule, compute_bytes, compute_flop
-from autotune.te.reads_beyond import warn_of_reads_beyond
+from autotune.te.out_of_bounds_reads import warn_of_out_of_bounds_reads
 from autotune.utils.check import shown
 from autotune.workload import Called, Realisation
 
@@ -148,7 +148,7 @@ class Task:
         space.code_hash = getattr(schedule, "code_hash", None)
         flop, moved = space.flop, space.bytes
         if isinstance(schedule, Schedule):
-            warn_of_reads_beyond(schedule)
+            warn_of_out_of_bounds_reads(schedule)
             with suppress(NoArithmetic):  # what only moves elements is rated by its bytes
                 flop = flop or compute_flop(schedule)
             moved = moved or compute_bytes(output_tensors(output))

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 from autotune.errors import ScheduleError
 from autotune.te.dag import post_order
-from autotune.te.other_reads import Moved
+from autotune.te.read_rewriters import Moved
 from autotune.te.relation import extent_of
 from autotune.te.split_rows import SplitRows
 from autotune.te.tensor import ComputeOp, Tensor

@@ -28,7 +28,7 @@ from autotune.te.declare import compute
 from autotune.te.intrinsics import larger, min_value, needed, select
 from autotune.te.joined_parts import JOINED, JOINED_IN_BASE_TWO, JOINS_PARTS, power_of_e
 from autotune.te.masked import unmasked
-from autotune.te.other_reads import ReadInstead, Swap
+from autotune.te.read_rewriters import ReadInstead, Swap
 from autotune.te.reduction import max as max_of
 from autotune.te.reduction import reduce_axis
 from autotune.te.reduction import sum as sum_of

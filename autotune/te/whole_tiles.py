@@ -28,7 +28,7 @@ from autotune.ir import (
 from autotune.ir.structure import variables
 from autotune.te.declare import compute
 from autotune.te.intrinsics import all as all_of
-from autotune.te.other_reads import ReadInstead
+from autotune.te.read_rewriters import ReadInstead
 from autotune.te.relation import extent_of
 from autotune.te.tensor import ComputeOp, Operation, Tensor
 from autotune.te.weighted_rows import FLOAT, WeightedRows

@@ -18,7 +18,7 @@ from autotune.importers import (
     written_inputs,
 )
 from autotune.torch.admission import Admission
-from autotune.torch.apart import Apart
+from autotune.torch.aliasing import NoAliasing
 from autotune.torch.compiling import Compiling, compile_lock, device_of
 from autotune.torch.divided import DividedNetwork, told
 from autotune.torch.programs import Programs
@@ -296,7 +296,7 @@ class _Network:
         # What is written is an input: caches, counters, statistics.
         places = [*traced.held, *others]
         self.key = _Key(args, list(key.numbers), traced.held)
-        self._apart = Apart(args, [places[i] for i in written_inputs(made.writes)])
+        self._apart = NoAliasing(args, [places[i] for i in written_inputs(made.writes)])
         self.told = ""
         if isinstance(made, Division):
             self.told = told(made)

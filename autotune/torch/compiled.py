@@ -13,7 +13,7 @@ from typing import Any
 from autotune.errors import KernelError
 from autotune.importers import exported, read_program, with_inputs, writes_of, written_inputs
 from autotune.network import CompiledNetwork
-from autotune.torch.apart import Apart
+from autotune.torch.aliasing import NoAliasing
 from autotune.torch.call_signature import CallSignature
 from autotune.torch.compiling import Compiling, compile_lock
 from autotune.torch.tensor_network import TensorNetwork
@@ -53,7 +53,7 @@ class CompiledModel:
         taken = [i for i, each in enumerate(program.inputs) if each is not None]
         self._written = [taken.index(i) for i in written_inputs(program.writes)]
         # With the strides that it is for: threads may call with others.
-        self._apart: tuple[list[Any], Apart | None] = [], None
+        self._apart: tuple[list[Any], NoAliasing | None] = [], None
         made = TensorNetwork(program, partial(self._how.compile, where=self._where), self._where)
         alone = program.structure is None or program.structure.is_leaf()
         self._put_together = itemgetter(0) if alone else self._unflattened
@@ -104,7 +104,7 @@ class CompiledModel:
         strides = [each.stride() for each in tensors]
         known, apart = self._apart
         if apart is None or strides != known:
-            apart = Apart(tensors, self._written, self._run.program.tensors.values())
+            apart = NoAliasing(tensors, self._written, self._run.program.tensors.values())
             self._apart = strides, apart
         if not apart(tensors):
             raise KernelError(

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.dashboard import Model, View
+from autotune.dashboard.downsampling import FASTEST, improvements, thin
 from autotune.dashboard.importance import importance
-from autotune.dashboard.thin import FASTEST, improvements, thin
 from autotune.errors import RecordError
 from autotune.record import load_from_file
 from autotune.record.pareto import pareto_front

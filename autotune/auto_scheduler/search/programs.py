@@ -27,7 +27,6 @@ from autotune.auto_scheduler.search.space.annotate_cpu import cpu_program
 from autotune.auto_scheduler.search.space.annotate_gpu import gpu_program
 from autotune.auto_scheduler.search.space.program import Program
 from autotune.auto_scheduler.sketch import SketchRule, generate_sketches
-from autotune.auto_scheduler.sketch.across_blocks import SplitAcrossBlocks
 from autotune.auto_scheduler.sketch.in_block import RowsInBlock
 from autotune.auto_scheduler.sketch.lanes import ElementsInOneRun, LanesAlongChannels
 from autotune.auto_scheduler.sketch.online import RowsInParts
@@ -35,6 +34,7 @@ from autotune.auto_scheduler.sketch.packing import PackInBlock
 from autotune.auto_scheduler.sketch.permuted import CopyPermuted
 from autotune.auto_scheduler.sketch.phases import SumInPhases
 from autotune.auto_scheduler.sketch.plain_sums import SplitPlainSums, parts_of_sums
+from autotune.auto_scheduler.sketch.split_reduction import SplitAcrossBlocks
 from autotune.auto_scheduler.sketch.stored import StoreOperand
 from autotune.auto_scheduler.sketch.tensor_cores import TensorCores
 from autotune.auto_scheduler.sketch.transposed_tiles import TransposeTiles

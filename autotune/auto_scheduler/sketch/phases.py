@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from autotune.auto_scheduler.graph.reads import reads_of
-from autotune.auto_scheduler.sketch.across_blocks import has_few_long_sums, longest_reduction
 from autotune.auto_scheduler.sketch.parts import Groups, in_cache_of_parts, split_in_parts
 from autotune.auto_scheduler.sketch.products import product_of
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
+from autotune.auto_scheduler.sketch.split_reduction import has_few_long_sums, longest_reduction
 from autotune.auto_scheduler.sketch.stage_queries import (
     consumers,
     is_output,

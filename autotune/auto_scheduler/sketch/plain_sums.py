@@ -11,9 +11,9 @@ from math import prod
 from typing import ClassVar
 
 from autotune.auto_scheduler.graph.reads import adds_columns
-from autotune.auto_scheduler.sketch.across_blocks import attach_to_reader
 from autotune.auto_scheduler.sketch.reductions import CrossThreadReduction, fuse_reductions
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
+from autotune.auto_scheduler.sketch.split_reduction import attach_to_reader
 from autotune.auto_scheduler.sketch.stage_queries import (
     has_cache_write,
     has_rfactor,

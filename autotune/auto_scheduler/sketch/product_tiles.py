@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from autotune.auto_scheduler.graph.reads import reads_of
-from autotune.auto_scheduler.sketch.across_blocks import longest_reduction, summed_in_parts
 from autotune.auto_scheduler.sketch.parts import Groups, split_in_parts
 from autotune.auto_scheduler.sketch.products import Product, product_of, tiles_of
 from autotune.auto_scheduler.sketch.rule import SketchContext
+from autotune.auto_scheduler.sketch.split_reduction import longest_reduction, summed_in_parts
 from autotune.auto_scheduler.sketch.stage_queries import fusible_consumer, is_output
 from autotune.auto_scheduler.states.loops import Iterator
 from autotune.auto_scheduler.states.replay import view_scope

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from autotune.errors import TunerError
 from autotune.kernel_tuner.checking import Checker, run_on
-from autotune.kernel_tuner.given import like
+from autotune.kernel_tuner.foreign_arrays import like
 from autotune.runtime.module import Module
 from autotune.utils.names import Elsewhere
 

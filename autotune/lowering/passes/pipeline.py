@@ -77,6 +77,7 @@ from autotune.lowering.passes.buffer_accesses import read_buffers, written_buffe
 from autotune.lowering.passes.draft import Draft, Slots
 from autotune.lowering.passes.overlapped import Turns, TwoProducts
 from autotune.lowering.passes.ownership import Slot
+from autotune.lowering.passes.predicated_copies import copied_or_zero
 from autotune.lowering.passes.slots import Move, ToCopies, padded_size
 from autotune.lowering.passes.staging import stage_through_registers
 from autotune.lowering.passes.sums_in_flight import (
@@ -85,7 +86,6 @@ from autotune.lowering.passes.sums_in_flight import (
     waited,
     without_waits,
 )
-from autotune.lowering.passes.without_branches import copied_or_zero
 from autotune.lowering.stage_nest import PIPELINE, PipelinedBuffer
 
 # Marks a loop over the turns of a block, whose pipelines begin a turn ahead.

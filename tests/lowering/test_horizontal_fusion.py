@@ -8,7 +8,7 @@ import pytest
 from autotune import te
 from autotune.driver import build
 from autotune.lowering import lower
-from autotune.lowering.together import copies_together
+from autotune.lowering.horizontal_fusion import fuse_copies
 
 
 def schedule(threads=(32, 32), again=False):
@@ -51,5 +51,5 @@ def test_copies_of_one_kernel_compute_what_two_do():
 
 def test_a_copy_that_cannot_be_launched_stays_apart_with_its_reason():
     one, other = (lower(*schedule(threads=(32, 64))).kernels[0] for _ in range(2))
-    assert len(copies_together([one, other])) == 1
-    assert copies_together([one, replace(other, unfinished="no threads")])[1].unfinished
+    assert len(fuse_copies([one, other])) == 1
+    assert fuse_copies([one, replace(other, unfinished="no threads")])[1].unfinished

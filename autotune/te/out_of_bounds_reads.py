@@ -11,7 +11,7 @@ from autotune.te.schedule import Schedule
 from autotune.te.tensor import ComputeOp, Tensor
 
 
-def warn_of_reads_beyond(schedule: Schedule) -> None:
+def warn_of_out_of_bounds_reads(schedule: Schedule) -> None:
     """Warn of elements that computes read where a tensor has none.
 
     The first and last values of all axes are looked at, and reads that no condition may leave out;

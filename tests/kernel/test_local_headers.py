@@ -8,7 +8,7 @@ import pytest
 import autotune
 from autotune.driver import kernel_hash
 from autotune.errors import KernelError
-from autotune.kernel.headers_beside import header_flags
+from autotune.kernel.local_headers import header_flags
 from autotune.kernel_tuner import run_kernel
 from autotune.target import Target
 

@@ -6,7 +6,7 @@ import pytest
 
 import autotune
 from autotune import te
-from autotune.te.reads_beyond import warn_of_reads_beyond
+from autotune.te.out_of_bounds_reads import warn_of_out_of_bounds_reads
 
 N = 8
 A = te.placeholder((N, N), name="A")
@@ -42,7 +42,7 @@ def said(function):
     schedule = te.create_schedule(te.compute((N, N), function, name="C").op)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warn_of_reads_beyond(schedule)
+        warn_of_out_of_bounds_reads(schedule)
     return [str(each.message) for each in caught]
 
 
@@ -66,7 +66,7 @@ def test_rows_of_a_recurrence_are_not_told_twice():
     schedule = te.create_schedule(te.scan(init, update, state, inputs=[A]).op)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_of_reads_beyond(schedule)
+        warn_of_out_of_bounds_reads(schedule)
 
 
 def shifted():

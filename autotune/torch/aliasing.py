@@ -8,7 +8,7 @@ from typing import Any
 from autotune.utils.lazy_torch import torch
 
 
-class Apart:
+class NoAliasing:
     """Whether the tensors that a graph writes share no memory with its other arguments.
 
     The graph was traced as if they do not, and as if each of their elements has a place of its

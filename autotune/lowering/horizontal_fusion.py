@@ -20,7 +20,7 @@ _BLOCK = "blockIdx.x"
 _SHARED_BYTES = 48 * 1024
 
 
-def copies_together(kernels: Sequence[LoweredKernel]) -> list[LoweredKernel]:
+def fuse_copies(kernels: Sequence[LoweredKernel]) -> list[LoweredKernel]:
     """Returns kernels with neighbouring ones that copy as one, if they can be."""
     done: list[LoweredKernel] = []
     for kernel in kernels:
