@@ -130,22 +130,36 @@ def _drop_tokens(pytorch: Any, program: Any) -> None:
 
     ``token, *results = with_effects(token, operator, ...)`` becomes ``operator(...)``.
     """
-    graph, signature = program.graph, program.graph_signature
+    graph = program.graph
     ordered = getattr(pytorch.ops.higher_order, "with_effects", None)
     for node in [each for each in graph.nodes if each.target is ordered]:
-        _, function, *args = node.args
-        made = node.meta["val"][1:]
-        with graph.inserting_before(node):
-            plain = graph.call_function(function, tuple(args), node.kwargs)
-        alone = len(function._schema.returns) == 1
-        plain.meta = node.meta | {"val": made[0] if alone else made or None}
-        for user in list(node.users):
-            _, number = user.args
-            if number and alone:
-                user.replace_all_uses_with(plain)
-            elif number:
-                user.args = (plain, number - 1)
-    output = graph.output_node()
+        _replace_ordered(graph, node)
+    tokens = _without_tokens(graph.output_node(), program.graph_signature)
+    for node in reversed(graph.nodes):
+        made = node.args[0] if node.target is getitem else node
+        if not node.users and (node.name in tokens or made.target is ordered):
+            graph.erase_node(node)
+    program.graph_module.recompile()
+
+
+def _replace_ordered(graph: Any, node: Any) -> None:
+    """Call what a call with a token calls; the token is left as it is."""
+    _, function, *args = node.args
+    made = node.meta["val"][1:]
+    with graph.inserting_before(node):
+        plain = graph.call_function(function, tuple(args), node.kwargs)
+    alone = len(function._schema.returns) == 1
+    plain.meta = node.meta | {"val": made[0] if alone else made or None}
+    for user in list(node.users):
+        _, number = user.args
+        if number and alone:
+            user.replace_all_uses_with(plain)
+        elif number:
+            user.args = (plain, number - 1)
+
+
+def _without_tokens(output: Any, signature: Any) -> set[str]:
+    """Take tokens out of a signature; return the names of those that were inputs."""
     kept = [
         (made, spec)
         for made, spec in zip(output.args[0], signature.output_specs, strict=True)
@@ -155,8 +169,4 @@ def _drop_tokens(pytorch: Any, program: Any) -> None:
     signature.output_specs = [spec for _, spec in kept]
     tokens = {spec.arg.name for spec in signature.input_specs if spec.kind.name == "TOKEN"}
     signature.input_specs = [each for each in signature.input_specs if each.arg.name not in tokens]
-    for node in reversed(graph.nodes):
-        made = node.args[0] if node.target is getitem else node
-        if not node.users and (node.name in tokens or made.target is ordered):
-            graph.erase_node(node)
-    program.graph_module.recompile()
+    return tokens

@@ -206,22 +206,12 @@ class _Carry(StmtRewriter):
         if joined is None:
             return None
         sums = next((each.buffer for each in joined.parts if each.buffer.scope == "local"), None)
-        written = [_stores(each) for each in stmts]
-        of_sums = [i for i, each in enumerate(written) if any(s.buffer is sums for s in each)]
-        of_most = [
-            i for i, each in enumerate(written) if any(s.buffer is joined.highest for s in each)
-        ]
-        if sums not in made or joined.highest not in made or len(of_sums) < 2 or len(of_most) != 1:
+        if sums not in made or joined.highest not in made:
             return None
-        begin, (highest,) = of_sums[0], of_most
-        zero = all(s.buffer is sums and _is_zero(s.value) for s in written[begin])
-        maxima = [s for s in written[highest] if s.buffer is joined.highest]
-        if (
-            not zero
-            or begin < highest
-            or any(joined.highest in _read(each.value) for each in maxima)
-        ):
+        places = _maximum_and_zeros(stmts, joined.highest, sums)
+        if places is None:
             return None
+        highest, begin = places
         lowest = _only(stmts[highest], joined.highest, least("float32"))
         first = seq(lowest, stmts[begin])
         stmts[highest] = _Running(joined.highest).rewrite(stmts[highest])
@@ -235,6 +225,27 @@ class _Carry(StmtRewriter):
         after = (joined.exchanged(sums, late), joined.taken(sums))
         whole = seq(first, loop.with_body(body), *after)
         return Allocate(joined.highest, Allocate(sums, whole))
+
+
+def _maximum_and_zeros(
+    stmts: Sequence[Stmt], highest: Buffer, sums: Buffer
+) -> tuple[int, int] | None:
+    """Return which statement finds the maximum of a part, and which later one zeroes its sums.
+
+    None if the maximum is not found by one statement, from the part alone, or sums do not begin at
+    zero.
+    """
+    written = [_stores(each) for each in stmts]
+    of_sums = [i for i, each in enumerate(written) if any(s.buffer is sums for s in each)]
+    of_most = [i for i, each in enumerate(written) if any(s.buffer is highest for s in each)]
+    if len(of_sums) < 2 or len(of_most) != 1 or of_sums[0] < of_most[0]:
+        return None
+    begin, place = of_sums[0], of_most[0]
+    maxima = [s for s in written[place] if s.buffer is highest]
+    if any(highest in _read(each.value) for each in maxima):
+        return None
+    zeros = all(s.buffer is sums and _is_zero(s.value) for s in written[begin])
+    return (place, begin) if zeros else None
 
 
 def _exchange_late(

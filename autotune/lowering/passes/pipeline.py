@@ -50,7 +50,7 @@ stored::
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isinf, prod
@@ -107,6 +107,25 @@ def pipeline_loops(stmt: Stmt, draft: Draft) -> Stmt:
 def _warpgroups(draft: Draft) -> int:
     """Return how many warpgroups a block has."""
     return prod([thread.count for thread in draft.threads if "threadIdx" in thread.tag]) // 128
+
+
+def _fills_and_uses(
+    body: Stmt, buffers: Set[Buffer], is_async: bool
+) -> tuple[list[Stmt], list[Stmt]] | None:
+    """Return the statements of an iteration that fill buffers, and the others.
+
+    None if it is not simply "fill, then use": a fill is in the wrong place, or needs what another
+    stage computes in the same iteration, or what another fill has only begun to copy.
+    """
+    stmts = body.stmts if isinstance(body, Seq) else (body,)
+    written = {each: written_buffers(each) for each in stmts}
+    fills = [each for each in stmts if written[each] and written[each] <= buffers]
+    uses = [each for each in stmts if each not in fills]
+    filled = {buffer for each in fills for buffer in written[each]}
+    late = {buffer for each in uses for buffer in written[each]} | (buffers if is_async else set())
+    if filled != buffers or any(read_buffers(each) & late for each in fills):
+        return None
+    return fills, uses
 
 
 @dataclass
@@ -166,22 +185,12 @@ class _Pipeliner(StmtRewriter):
         self.turns = outer
 
     def _pipeline(self, loop: For, marks: Sequence[PipelinedBuffer]) -> Stmt:
-        buffers = {mark.buffer for mark in marks}
-        stmts = loop.body.stmts if isinstance(loop.body, Seq) else (loop.body,)
-        written = {each: written_buffers(each) for each in stmts}
-        fills = [each for each in stmts if written[each] and written[each] <= buffers]
-        uses = [each for each in stmts if each not in fills]
-        filled = {buffer for each in fills for buffer in written[each]}
-        made = {buffer for each in uses for buffer in written[each]}
-        if filled != buffers or any(read_buffers(each) & made for each in fills):
-            # The loop is not simply "fill, then use": a fill is in the wrong place, or needs what
-            # another stage computes in the same iteration. As it is, it is right, if slower.
-            return loop
+        buffers, is_async = {mark.buffer for mark in marks}, any(mark.is_async for mark in marks)
+        found = _fills_and_uses(loop.body, buffers, is_async)
+        if found is None:
+            return loop  # as it is, it is right, if slower
+        fills, uses = found
         depth = max(mark.depth for mark in marks)
-        is_async = any(mark.is_async for mark in marks)
-        if is_async and any(read_buffers(each) & buffers for each in fills):
-            # One fill reads what another has only begun to copy.
-            return loop
         for buffer in buffers:
             size = padded_size(buffer)
             self.rings[buffer] = Buffer(buffer.name, (depth * size,), buffer.dtype, buffer.scope)
