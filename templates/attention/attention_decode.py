@@ -16,6 +16,7 @@ from autotune import SourceKernel, Target
 from autotune.errors import TemplateError
 
 from .. import common
+from ..occupancy import resident_blocks
 from ..tensor_map import initializer, tensor_map
 from .attention_mma import (
     LEAST_KEYS,
@@ -65,8 +66,7 @@ class DecodeTiling:
 
     def resident(self) -> int:
         """Return how many blocks fit on a multiprocessor."""
-        by_registers = 65536 // (self.threads * self.registers)
-        return max(1, min(by_registers, 228 * 1024 // (self.shared_bytes + 1024)))
+        return resident_blocks(self.threads, self.registers, self.shared_bytes)
 
 
 def padded(shape: Attention) -> int:

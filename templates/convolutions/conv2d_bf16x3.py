@@ -25,6 +25,7 @@ from functools import lru_cache, partial
 from autotune import SourceKernel, Target, call
 
 from .. import choices, common
+from ..occupancy import resident_blocks
 from ..products.gemm_wgmma import ARCH, has_wgmma
 from . import conv2d_cuda
 from .conv2d_shape import Conv2d
@@ -35,8 +36,6 @@ THREADS, TILE_CO, TILE_X = 128, 64, 8
 ROWS = (2, 4, 5, 6, 7, 8, 10, 12, 14)
 # Up to as many input channels K runs along the taps of a row.
 FEW_CHANNELS = 4
-# Limits of a multiprocessor of sm_90.
-REGISTERS, SHARED_BYTES = 65536, 233472
 # Of `cycles`: how much longer it takes to store rows that share sectors with their neighbours,
 # and bytes that memory moves in a cycle of so many multiprocessors.
 STRADDLED, BYTES_A_CYCLE, MULTIPROCESSORS = 2.8, 1940, 132
@@ -107,9 +106,7 @@ class PiecesTiling:
     @property
     def resident(self) -> int:
         """Blocks that fit on a multiprocessor."""
-        by_registers = REGISTERS // (self.registers * self.threads)
-        by_memory = SHARED_BYTES // (self.shared_bytes + 1024)
-        return common.larger(1, common.smaller(by_registers, by_memory))
+        return resident_blocks(self.threads, self.registers, self.shared_bytes)
 
     @property
     def straddles(self) -> bool:

@@ -18,6 +18,7 @@ from functools import lru_cache, partial
 from autotune import SourceKernel, Target, call
 
 from .. import choices, common
+from ..occupancy import resident_blocks
 from ..products.gemm_mma import item_bytes
 from ..products.gemm_shape import HALVES, TF32, first_names, result_name
 from .conv2d_nhwc import Conv2dNhwc
@@ -29,8 +30,6 @@ LONGEST, WIDEST = 640, 1024
 SHORT_SUM, FEW_FILTERS = 96, 32
 # Most pixels of a tile, and bytes of its shared memory.
 MOST_PIXELS, MOST_SHARED = 512, 200 * 1024
-# Registers of a multiprocessor, its shared memory, and its warps.
-REGISTERS, SHARED_BYTES, WARPS = 65536, 228 * 1024, 64
 
 
 class RowsTiling:
@@ -71,11 +70,7 @@ class RowsTiling:
     @property
     def resident(self) -> int:
         """Blocks that fit on a multiprocessor."""
-        by_registers = REGISTERS // (self.registers * self.threads)
-        by_memory = SHARED_BYTES // (self.shared_bytes + 1024)
-        by_threads = 32 * WARPS // self.threads
-        fit = common.smaller(common.smaller(by_registers, by_memory), by_threads)
-        return common.larger(1, fit)
+        return resident_blocks(self.threads, self.registers, self.shared_bytes)
 
 
 def offered(shape: Conv2dNhwc) -> bool:

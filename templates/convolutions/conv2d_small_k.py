@@ -15,12 +15,11 @@ from functools import lru_cache, partial
 from autotune import SourceKernel, Target, call
 
 from .. import choices, common
+from ..occupancy import resident_blocks
 from .conv2d_shape import Conv2d
 
 # Most inputs of a result, and most that a thread holds.
 LONGEST, MOST_HELD = 64, 128
-# Registers of a multiprocessor, its shared memory, and its warps.
-REGISTERS, SHARED_BYTES, WARPS = 65536, 228 * 1024, 64
 
 
 class SmallKTiling:
@@ -50,11 +49,7 @@ class SmallKTiling:
     @property
     def resident(self) -> int:
         """Blocks that fit on a multiprocessor."""
-        by_registers = REGISTERS // (self.registers * self.threads)
-        by_memory = SHARED_BYTES // (self.shared_bytes + 1024)
-        by_threads = 32 * WARPS // self.threads
-        fit = common.smaller(common.smaller(by_registers, by_memory), by_threads)
-        return common.larger(1, fit)
+        return resident_blocks(self.threads, self.registers, self.shared_bytes)
 
 
 def offered(shape: Conv2d) -> bool:

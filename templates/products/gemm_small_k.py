@@ -17,14 +17,13 @@ from functools import lru_cache, partial
 from autotune import SourceKernel, Target, call
 
 from .. import choices, common
+from ..occupancy import resident_blocks
 from . import gemm_padded, gemm_tma
 from .gemm_shape import HALVES, Gemm, first_names, result_name
 from .gemm_wgmma import has_wgmma
 
 # The largest K, and how many numbers of the second matrix a thread may hold.
 LONGEST, MOST_HELD = 96, 192
-# Of a multiprocessor of sm_90.
-REGISTERS, SHARED_BYTES = 65536, 228 * 1024
 # Types of elements, as ``elements.h`` numbers them.
 DTYPES = ("float32", *HALVES)
 # Of the kernel that copies before a product by TMA, beyond what it overlaps with.
@@ -49,9 +48,7 @@ class SmallKTiling:
     def together(self) -> int:
         """Blocks that fit a multiprocessor."""
         registers = common.smaller(self.held + self.k // 2 + 34, 255)
-        by_memory = SHARED_BYTES // (self.shared_bytes + 1024)
-        by_threads = common.smaller(REGISTERS // (registers * self.threads), 2048 // self.threads)
-        return common.larger(1, common.smaller(common.smaller(by_memory, by_threads), 32))
+        return common.smaller(resident_blocks(self.threads, registers, self.shared_bytes), 32)
 
 
 def refusal(shape: Gemm) -> str | None:
