@@ -10,7 +10,7 @@ from autotune.graph.graph import Graph, free_variables, run_values
 from autotune.graph.operator import OPERATORS, Operator, Pattern
 from autotune.graph.text import digest, equal, graph_text
 from autotune.graph.types import Array, TensorType
-from autotune.graph.value import Constant, Node, Result, Value, Variable, apply
+from autotune.graph.value import Constant, Node, Result, Value, Variable, apply, made_at
 from autotune.graph.verify import check_computable, raise_all, verify
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "equal",
     "free_variables",
     "graph_text",
+    "made_at",
     "ops",
     "raise_all",
     "run_values",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,7 +20,7 @@ from autotune.ir import check_dtype
 from autotune.te.location import user_line
 
 
-def _both(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _both(name: str) -> tuple[Callable[..., Value], Callable[..., Value]]:
     """Return the methods of Python's operator, and of it with its operands swapped."""
 
     def method(self: Value, other: object) -> Any:
@@ -212,14 +214,29 @@ class Node:
         return self.op.flop(*[v.type for v in (*self.inputs, *self.outputs)])
 
 
+_ORIGIN: ContextVar[str | None] = ContextVar("origin", default=None)
+
+
+@contextmanager
+def made_at(origin: str) -> Iterator[None]:
+    """Let all operators that are applied inside ``with`` have an origin: a place in a model."""
+    token = _ORIGIN.set(origin)
+    try:
+        yield
+    finally:
+        _ORIGIN.reset(token)
+
+
 def apply(op: Operator, *inputs: Value, origin: str | None = None) -> Value:
     """Apply an operator of one result.
 
-    ``origin`` is by default the line of the user's program.
+    ``origin`` is by default that of the enclosing `made_at`, or the line of the user's program.
 
     Raises:
         GraphError: the operator does not take such inputs; the message begins with the origin.
     """
+    if origin is None:
+        origin = _ORIGIN.get()
     return Node(op, inputs, user_line() if origin is None else origin).output
 
 

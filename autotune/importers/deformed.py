@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from autotune.errors import GraphError
-from autotune.graph import Constant, Operator, Value, apply, ops
+from autotune.graph import Value, apply, made_at, ops
 from autotune.importers.grid import GridSampler
 
 
@@ -50,15 +50,22 @@ class DeformedConvolution:
         self._check(x, weight, "offset", offset, (batch, 2 * count, *sizes))
         if mask is not None:
             self._check(x, weight, "mask", mask, (batch, count, *sizes))
+        with made_at(self.origin):
+            return self._convolved(x, weight, offset, mask, sizes)
+
+    def _convolved(
+        self, x: Value, weight: Value, offset: Value, mask: Value | None, sizes: Sequence[int]
+    ) -> Value:
+        batch = x.shape[0]
         columns = self._columns(x, weight.shape[2:], offset, sizes)
         if mask is not None:
             shape = (batch * self.offset_groups, 1, *columns.shape[2:])
-            columns = self._run(ops.Multiply(), columns, self._run(ops.Reshape(shape), mask))
+            columns = columns * apply(ops.Reshape(shape), mask)
         # A window's numbers are channels: what is left is to convolve single pixels.
         rows = weight.shape[1] * math.prod(weight.shape[2:])
-        flat = self._run(ops.Reshape((batch, self.groups * rows, *sizes)), columns)
-        filters = self._run(ops.Reshape((weight.shape[0], rows, 1, 1)), weight)
-        return self._run(ops.Conv2d(groups=self.groups), flat, filters)
+        flat = apply(ops.Reshape((batch, self.groups * rows, *sizes)), columns)
+        filters = apply(ops.Reshape((weight.shape[0], rows, 1, 1)), weight)
+        return apply(ops.Conv2d(groups=self.groups), flat, filters)
 
     def _columns(
         self, x: Value, kernel: Sequence[int], offset: Value, sizes: Sequence[int]
@@ -66,14 +73,13 @@ class DeformedConvolution:
         """Return the numbers of each window: [n * offset_groups, c / offset_groups, ...]."""
         batch, channels, *extents = x.shape
         groups = self.offset_groups
-        images = self._run(ops.Reshape((batch * groups, channels // groups, *extents)), x)
-        moved = self._run(ops.Reshape((batch * groups, math.prod(kernel), 2, *sizes)), offset)
+        images = apply(ops.Reshape((batch * groups, channels // groups, *extents)), x)
+        moved = apply(ops.Reshape((batch * groups, math.prod(kernel), 2, *sizes)), offset)
         places = []
         for axis in range(2):
             cut = ops.StridedSlice((0, 0, axis), (*moved.shape[:2], axis + 1))
-            own = self._run(ops.Reshape((*moved.shape[:2], *sizes)), self._run(cut, moved))
-            base = Constant.of(self._places(axis, kernel, sizes).astype(offset.dtype))
-            places.append(self._run(ops.Add(), own, base))
+            own = apply(ops.Reshape((*moved.shape[:2], *sizes)), apply(cut, moved))
+            places.append(own + self._places(axis, kernel, sizes).astype(offset.dtype))
         return GridSampler("bilinear", "zeros", True, self.origin).at(images, places)
 
     def _places(self, axis: int, kernel: Sequence[int], sizes: Sequence[int]) -> np.ndarray:
@@ -115,6 +121,3 @@ class DeformedConvolution:
                 f"{self.origin}: {name} must have shape {list(shape)} for images {x.type} and "
                 f"filters {weight.type}, got {given.type}"
             )
-
-    def _run(self, op: Operator, *inputs: Value) -> Value:
-        return apply(op, *inputs, origin=self.origin)

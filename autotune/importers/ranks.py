@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from autotune.errors import GraphError
-from autotune.graph import Array, Constant, Operator, Value, apply, ops
+from autotune.graph import Array, Constant, Operator, Value, apply, made_at, ops
 
 # Every element is compared with all others of its axis.
 MOST = 4096
@@ -35,15 +34,20 @@ def first_along(
         raise GraphError(
             f"{origin}: k must be 1 to {x.shape[axis]}, as many as the axis has, got {count}"
         )
+    with made_at(origin):
+        return _first_along(x, axis, count, greatest)
+
+
+def _first_along(x: Value, axis: int, count: int, greatest: bool) -> tuple[Value, Value]:
     last = x.type.ndim - 1
     order = (*[i for i in range(last + 1) if i != axis], axis)
-    rows = x if axis == last else apply(ops.Transpose(order), x, origin=origin)
-    places = _places(rows, count, greatest, origin)
-    found = _taken(rows, places, origin), places
+    rows = x if axis == last else apply(ops.Transpose(order), x)
+    places = _places(rows, count, greatest)
+    found = _taken(rows, places), places
     if axis == last:
         return found
     back = tuple(order.index(i) for i in range(last + 1))
-    values, where = (apply(ops.Transpose(back), each, origin=origin) for each in found)
+    values, where = (apply(ops.Transpose(back), each) for each in found)
     return values, where
 
 
@@ -54,35 +58,31 @@ def _check(extent: int, origin: str) -> None:
         )
 
 
-def _shaped(value: Value, shape: Sequence[int], origin: str) -> Value:
-    return apply(ops.Reshape(tuple(shape)), value, origin=origin)
+def _shaped(value: Value, shape: Sequence[int]) -> Value:
+    return apply(ops.Reshape(tuple(shape)), value)
 
 
-def _places(rows: Value, count: int, greatest: bool, origin: str) -> Value:
+def _places(rows: Value, count: int, greatest: bool) -> Value:
     """Return the indices of the first ``count`` elements of the last axis, in order."""
-    run = partial(apply, origin=origin)
     *outer, extent = rows.shape
     own, ones = np.arange(extent, dtype="int32"), (1,) * len(outer)
-    mine = _shaped(rows, (*outer, extent, 1), origin)
-    other = _shaped(rows, (*outer, 1, extent), origin)
+    mine = _shaped(rows, (*outer, extent, 1))
+    other = _shaped(rows, (*outer, 1, extent))
     earlier = Constant.of((own[None, :] < own[:, None]).reshape(*ones, extent, extent))
-    before = run(ops.Greater() if greatest else ops.Less(), other, mine)
-    equal = run(ops.Equal(), other, mine)
+    before = apply(ops.Greater() if greatest else ops.Less(), other, mine)
+    equal = apply(ops.Equal(), other, mine)
     if "float" in rows.dtype:
-        before, equal = _with_nan(
-            (before, equal), (mine, other) if greatest else (other, mine), origin
-        )
-    first = run(ops.LogicalOr(), before, run(ops.LogicalAnd(), equal, earlier))
-    rank = run(ops.Sum((-1,)), run(ops.Cast("int32"), first))
+        pair = (mine, other) if greatest else (other, mine)
+        before, equal = _with_nan((before, equal), pair)
+    first = apply(ops.LogicalOr(), before, apply(ops.LogicalAnd(), equal, earlier))
+    rank = apply(ops.Sum((-1,)), first.astype("int32"))
     wanted = Constant.of(np.arange(count, dtype="int32").reshape(*ones, count, 1))
-    hit = run(ops.Equal(), _shaped(rank, (*outer, 1, extent), origin), wanted)
+    hit = apply(ops.Equal(), _shaped(rank, (*outer, 1, extent)), wanted)
     index = Constant.of(own.reshape(*ones, 1, extent))
-    return run(ops.Sum((-1,)), run(ops.Multiply(), run(ops.Cast("int32"), hit), index))
+    return apply(ops.Sum((-1,)), hit.astype("int32") * index)
 
 
-def _with_nan(
-    compared: tuple[Value, Value], pair: tuple[Value, Value], origin: str
-) -> tuple[Value, Value]:
+def _with_nan(compared: tuple[Value, Value], pair: tuple[Value, Value]) -> tuple[Value, Value]:
     """Return comparisons in which NaN is greater than numbers, and equal to itself.
 
     Else several elements would have one rank, and the sums of their places be no places.
@@ -90,24 +90,22 @@ def _with_nan(
     Args:
         compared: whether the second of a pair is greater than the first, and whether it is equal.
         pair: what is compared.
-        origin: the place in the model.
     """
-    run = partial(apply, origin=origin)
-    first, second = (run(ops.IsNan(), each) for each in pair)
-    greater = run(ops.LogicalAnd(), second, run(ops.LogicalNot(), first))
-    both = run(ops.LogicalAnd(), first, second)
-    return run(ops.LogicalOr(), compared[0], greater), run(ops.LogicalOr(), compared[1], both)
+    first, second = (apply(ops.IsNan(), each) for each in pair)
+    greater = apply(ops.LogicalAnd(), second, apply(ops.LogicalNot(), first))
+    both = apply(ops.LogicalAnd(), first, second)
+    return apply(ops.LogicalOr(), compared[0], greater), apply(ops.LogicalOr(), compared[1], both)
 
 
-def _taken(rows: Value, places: Value, origin: str) -> Value:
+def _taken(rows: Value, places: Value) -> Value:
     """Return the elements of the last axis at places."""
     *outer, extent = rows.shape
     number = int(np.prod(outer, dtype="int64"))
     if number > 1:
         begin = (np.arange(number, dtype="int32") * extent).reshape(*outer, 1)
-        places = apply(ops.Add(), places, Constant.of(begin), origin=origin)
-    flat = _shaped(rows, (number * extent,), origin)
-    return apply(ops.Take(0), flat, places, origin=origin)
+        places = places + begin
+    flat = _shaped(rows, (number * extent,))
+    return apply(ops.Take(0), flat, places)
 
 
 @dataclass(frozen=True)
@@ -175,56 +173,55 @@ def written_along(
             f"shape of the data, {x.type}, but for the axis {axis}; got indices {index.type} and "
             f"updates {updates.type}"
         )
-    places = apply(ops.Cast("int32"), index, origin=origin)
     if reduction != "none":
-        return _combined_along(x, places, updates, axis, _REDUCTIONS[reduction], origin)
-    if count > 1:
-        compared = math.prod(x.shape[axis : axis + axes]) * places.type.size
+        _check(x.shape[axis], origin)
+        _check(count, origin)
+    elif count > 1:
+        compared = math.prod(x.shape[axis : axis + axes]) * index.type.size
         if compared > _MOST_COMPARED:
             raise GraphError(
                 f"{origin}: at most {_MOST_COMPARED} places times indices of what is written "
                 f"are compared, got {compared}"
             )
-        places = _last_of_equals(places, axis, origin)
-    return apply(ops.Write(axis, axes), x, places, updates, origin=origin)
+        _check(count, origin)
+    with made_at(origin):
+        places = index.astype("int32")
+        if reduction != "none":
+            return _combined_along(x, places, updates, axis, _REDUCTIONS[reduction])
+        if count > 1:
+            places = _last_of_equals(places, axis)
+        return apply(ops.Write(axis, axes), x, places, updates)
 
 
-def _combined_along(
-    x: Value, places: Value, updates: Value, axis: int, how: _Reduction, origin: str
-) -> Value:
+def _combined_along(x: Value, places: Value, updates: Value, axis: int, how: _Reduction) -> Value:
     """Combine updates with what is at their places along an axis."""
-    run = partial(apply, origin=origin)
-    for each in (x, places):
-        _check(each.shape[axis], origin)
     # Axes: those before, the places, the updates, those behind.
     rank = x.type.ndim
     own = [x.shape[axis] if i == axis else 1 for i in range(rank + 1)]
     here = Constant.of(np.arange(x.shape[axis], dtype="int32").reshape(own))
 
     def apart(value: Value) -> Value:
-        return _shaped(value, (*value.shape[:axis], 1, *value.shape[axis:]), origin)
+        return _shaped(value, (*value.shape[:axis], 1, *value.shape[axis:]))
 
-    hit = run(ops.Equal(), apart(places), here)
+    hit = apply(ops.Equal(), apart(places), here)
     # Chosen, not multiplied: an update may be infinite.
     full = ops.BroadcastTo((*x.shape[: axis + 1], places.shape[axis], *x.shape[axis + 1 :]))
     nothing = Constant.of(how.neutral(x.dtype), dtype=x.dtype)
-    part = run(ops.Where(), *(run(full, each) for each in (hit, apart(updates), nothing)))
-    return run(how.pair(), x, run(how.whole((axis + 1,)), part))
+    part = apply(ops.Where(), *(apply(full, each) for each in (hit, apart(updates), nothing)))
+    return apply(how.pair(), x, apply(how.whole((axis + 1,)), part))
 
 
-def _last_of_equals(index: Value, axis: int, origin: str) -> Value:
+def _last_of_equals(index: Value, axis: int) -> Value:
     """Return an index along an axis with -1 in place of all but the last of equal ones."""
-    run = partial(apply, origin=origin)
     count = index.shape[axis]
-    _check(count, origin)
     turns = np.arange(count)
     ones = [1] * (index.type.ndim - axis - 1)
     later = Constant.of((turns[None, :] > turns[:, None]).reshape(count, count, *ones))
     # Axes: those before, each index, the others, those behind.
     before, behind = index.shape[:axis], index.shape[axis + 1 :]
-    own = _shaped(index, (*before, count, 1, *behind), origin)
-    other = _shaped(index, (*before, 1, count, *behind), origin)
-    again = run(ops.LogicalAnd(), run(ops.Equal(), own, other), later)
-    found = run(ops.Max((axis + 1,)), run(ops.Cast("int32"), again))
-    nowhere = run(ops.BroadcastTo(index.shape), Constant.of(np.int32(-1)))
-    return run(ops.Where(), run(ops.Cast("bool"), found), nowhere, index)
+    own = _shaped(index, (*before, count, 1, *behind))
+    other = _shaped(index, (*before, 1, count, *behind))
+    again = apply(ops.LogicalAnd(), apply(ops.Equal(), own, other), later)
+    found = apply(ops.Max((axis + 1,)), again.astype("int32"))
+    nowhere = apply(ops.BroadcastTo(index.shape), Constant.of(np.int32(-1)))
+    return apply(ops.Where(), found.astype("bool"), nowhere, index)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from autotune.errors import GraphError
-from autotune.graph import Constant, Operator, Value, apply, ops
+from autotune.graph import Constant, Operator, Value, apply, made_at, ops
 
 MODES = ("avg", "max")
 _ALL = 2**30
@@ -60,38 +60,33 @@ class RegionReader:
             )
         if x.type.size >= _ALL:
             raise GraphError(f"{self.origin}: images must have less than 2^30 elements")
-        kind = "float64" if regions.dtype == "float64" else "float32"
-        regions = self._run(ops.Cast(kind), regions)
+        with made_at(self.origin):
+            return self._interpolated(x, regions, images)
+
+    def _interpolated(self, x: Value, regions: Value, images: Value) -> Value:
+        regions = regions.astype("float64" if regions.dtype == "float64" else "float32")
         down = self._taps(regions, 1, self.rows, x.shape[2])
         across = self._taps(regions, 0, self.columns, x.shape[3])
         first = self._first(images, x)
         taps = [
-            self._tap(x, first, mine, other, (number, x.shape[1]))
+            self._tap(x, first, mine, other, (regions.shape[0], x.shape[1]))
             for mine in down
             for other in across
         ]
         joins: Operator = ops.Add() if self.mode == "avg" else ops.Maximum()
         total = taps[0]
         for each in taps[1:]:
-            total = self._run(joins, total, each)
+            total = apply(joins, total, each)
         # Axes 3 and 5 are the points of a result.
         points: Operator = ops.Mean((3, 5)) if self.mode == "avg" else ops.Max((3, 5))
-        return self._run(ops.Cast(x.dtype), self._run(points, total))
-
-    def _run(self, op: Operator, *inputs: Value) -> Value:
-        return apply(op, *inputs, origin=self.origin)
-
-    def _with(self, op: Operator, value: Value, number: float) -> Value:
-        return self._run(op, value, Constant.of(np.asarray(number, value.dtype)))
+        return apply(points, total).astype(x.dtype)
 
     def _edge(self, regions: Value, column: int) -> Value:
         """Return where all regions begin or end along an axis: [regions, 1, 1]."""
         number = regions.shape[0]
-        part = self._run(ops.StridedSlice((0, column), (number, column + 1)), regions)
-        scaled = self._with(
-            ops.Multiply(), self._run(ops.Reshape((number, 1, 1)), part), self.scale
-        )
-        return self._with(ops.Subtract(), scaled, 0.5) if self.half_pixel else scaled
+        part = apply(ops.StridedSlice((0, column), (number, column + 1)), regions)
+        scaled = apply(ops.Reshape((number, 1, 1)), part) * self.scale
+        return scaled - 0.5 if self.half_pixel else scaled
 
     def _taps(
         self, regions: Value, axis: int, count: int, size: int
@@ -101,41 +96,32 @@ class RegionReader:
         They are of the shape [regions, count, samples].
         """
         begin, end = self._edge(regions, axis), self._edge(regions, axis + 2)
-        extent = self._run(ops.Subtract(), end, begin)
+        extent = end - begin
         if not self.half_pixel:
-            extent = self._with(ops.Maximum(), extent, 1.0)
+            extent = apply(ops.Maximum(), extent, Constant.of(np.asarray(1.0, extent.dtype)))
         inside = (np.arange(self.samples) + 0.5) / self.samples
         parts = (np.arange(count)[:, None] + inside[None, :]) / count
-        far = self._run(ops.Multiply(), extent, Constant.of(parts[None].astype(extent.dtype)))
-        where = self._run(ops.Add(), begin, far)
-        seen = self._run(
-            ops.LogicalAnd(),
-            self._with(ops.GreaterEqual(), where, -1.0),
-            self._with(ops.LessEqual(), where, size),
-        )
-        weight = self._run(ops.Cast(where.dtype), seen)
-        where = self._run(ops.Clip(0.0, float(size - 1)), where)
-        low = self._run(ops.Floor(), where)
-        high = self._run(ops.Clip(0.0, float(size - 1)), self._with(ops.Add(), low, 1.0))
-        upper = self._run(ops.Subtract(), where, low)
-        lower = self._with(ops.Add(), self._run(ops.Negative(), upper), 1.0)
+        far = extent * parts[None].astype(extent.dtype)
+        where = begin + far
+        seen = apply(ops.LogicalAnd(), where >= -1.0, where <= size)
+        weight = seen.astype(where.dtype)
+        where = apply(ops.Clip(0.0, float(size - 1)), where)
+        low = apply(ops.Floor(), where)
+        high = apply(ops.Clip(0.0, float(size - 1)), low + 1.0)
+        upper = where - low
+        lower = -upper + 1.0
         both = (low, lower), (high, upper)
-        first, second = [
-            (self._run(ops.Cast("int32"), place), self._run(ops.Multiply(), part, weight))
-            for place, part in both
-        ]
+        first, second = [(place.astype("int32"), part * weight) for place, part in both]
         return first, second
 
     def _first(self, images: Value, x: Value) -> Value:
         """Return where each channel of each region's image begins: [regions, channels, 1, ...]."""
         _, channels, height, width = x.shape
         size, number = height * width, images.shape[0]
-        image = self._run(
-            ops.Reshape((number, 1, 1, 1, 1, 1)), self._run(ops.Cast("int32"), images)
-        )
-        begin = self._with(ops.Multiply(), image, channels * size)
+        image = apply(ops.Reshape((number, 1, 1, 1, 1, 1)), images.astype("int32"))
+        begin = image * (channels * size)
         own = (np.arange(channels, dtype="int32") * size).reshape(1, channels, 1, 1, 1, 1)
-        return self._run(ops.Add(), begin, Constant.of(own))
+        return begin + own
 
     def _tap(
         self,
@@ -150,15 +136,10 @@ class RegionReader:
         tall = (number, 1, self.rows, self.samples, 1, 1)
         wide = (number, 1, 1, 1, self.columns, self.samples)
         row, column = (
-            self._run(ops.Reshape(shape), each[0])
-            for shape, each in ((tall, down), (wide, across))
+            apply(ops.Reshape(shape), each[0]) for shape, each in ((tall, down), (wide, across))
         )
-        line = self._run(ops.Add(), first, self._with(ops.Multiply(), row, x.shape[3]))
-        place = self._run(ops.Add(), line, column)
-        pixels = self._run(ops.Take(0), self._run(ops.Reshape((x.type.size,)), x), place)
-        weight = self._run(
-            ops.Multiply(),
-            self._run(ops.Reshape(tall), down[1]),
-            self._run(ops.Reshape(wide), across[1]),
-        )
-        return self._run(ops.Multiply(), self._run(ops.Cast(weight.dtype), pixels), weight)
+        line = first + row * x.shape[3]
+        place = line + column
+        pixels = apply(ops.Take(0), apply(ops.Reshape((x.type.size,)), x), place)
+        weight = apply(ops.Reshape(tall), down[1]) * apply(ops.Reshape(wide), across[1])
+        return pixels.astype(weight.dtype) * weight

@@ -14,6 +14,7 @@ from autotune.graph import (
     digest,
     equal,
     graph_text,
+    made_at,
     ops,
 )
 from autotune.graph.verify import check_computable, verify
@@ -161,3 +162,16 @@ def test_operators_without_a_kernel_are_listed_with_their_places():
         check_computable(Graph.of(x))
     assert "(2):\n  a.py:1: nn.dropout on float32[1, 2]\n  a.py:2: nn.dr" in str(caught.value)
     check_computable(small())
+
+
+def test_operators_have_the_origin_of_the_place_where_they_are_made():
+    x = Variable(TensorType((2, 3)), "x")
+    with made_at("model.onnx: node 7"):
+        inner = x * 2 + 1
+        with made_at("node 8"):
+            outer = -inner
+        with pytest.raises(GraphError, match=r"^model.onnx: node 7: nn.dense"):
+            apply(ops.Dense(), x, inner.astype("int32"))
+    graph = Graph((x,), (apply(ops.Relu(), outer),))
+    assert [node.origin for node in graph.nodes[:3]] == ["model.onnx: node 7"] * 2 + ["node 8"]
+    assert graph.nodes[3].origin.partition(":")[0] == __file__
