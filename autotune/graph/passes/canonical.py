@@ -5,7 +5,7 @@ from __future__ import annotations
 from autotune.graph import ops
 from autotune.graph.graph import Graph
 from autotune.graph.passes.simplify_inference import align_to_axis
-from autotune.graph.value import Constant, Node, Value, apply
+from autotune.graph.value import Constant, Node, Value, made_at
 
 
 def canonicalize_ops(graph: Graph) -> Graph:
@@ -18,7 +18,8 @@ def _canonical(node: Node, inputs: tuple[Value, ...]) -> Value | None:
         return None
     data, bias = inputs
     axis, ndim = node.op.axis(node.op.axis_of_bias, data.type.ndim), data.type.ndim
-    return apply(ops.Add(), data, align_to_axis(bias, axis, ndim, node.origin), origin=node.origin)
+    with made_at(node.origin):
+        return data + align_to_axis(bias, axis, ndim)
 
 
 def simplify_expressions(graph: Graph) -> Graph:
