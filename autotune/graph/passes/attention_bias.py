@@ -90,19 +90,18 @@ def times(bias: Bias, factor: float) -> Bias:
     return Bias(apply(ops.Multiply(), bias.value, number), bias.scores)
 
 
-def added_to_heads(biases: tuple[Bias, ...], q: Value, origin: str) -> tuple[Value, ...]:
+def added_to_heads(biases: tuple[Bias, ...], q: Value) -> tuple[Value, ...]:
     """Return what is added to scores as one bias of attention of q, if anything is."""
     if not biases:
         return ()
     sums = "float64" if q.dtype == "float64" else "float32"
-    every = [_unrepeated(_of_heads(each, q.shape[:2], origin)) for each in biases]
+    every = [_unrepeated(_of_heads(each, q.shape[:2])) for each in biases]
     kind = q.dtype if all(_is_exact(each, q.dtype) for each in every) else sums
     total, *others = [
-        each if each.dtype == kind else apply(ops.Cast(kind), each, origin=origin)
-        for each in every
+        each if each.dtype == kind else apply(ops.Cast(kind), each) for each in every
     ]
     for each in others:
-        total = apply(ops.Add(), total, each, origin=origin)
+        total = apply(ops.Add(), total, each)
     return (total,)
 
 
@@ -125,7 +124,7 @@ def _is_exact(value: Value, dtype: str) -> bool:
     return bool((there == value.array).all())
 
 
-def _of_heads(bias: Bias, outer: tuple[int, ...], origin: str) -> Value:
+def _of_heads(bias: Bias, outer: tuple[int, ...]) -> Value:
     """Return a bias as (batch, heads, queries, keys).
 
     Where the dimensions before the queries do not form batches and heads of which each is repeated
@@ -147,5 +146,5 @@ def _of_heads(bias: Bias, outer: tuple[int, ...], origin: str) -> Value:
         repeated = np.broadcast_to(value.array.reshape(given), wide)
         return Constant.of(repeated.reshape(*shape, queries, keys))
     if wide != given:
-        value = apply(ops.BroadcastTo(wide), reshaped(value, given, origin), origin=origin)
-    return reshaped(value, (*shape, queries, keys), origin)
+        value = apply(ops.BroadcastTo(wide), reshaped(value, given))
+    return reshaped(value, (*shape, queries, keys))

@@ -48,7 +48,7 @@ def activation(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Va
     found = _gelu(reader, node, inputs) or _silu(reader, node, inputs)
     if found is None or found[1].type != node.output.type:
         return None
-    return apply(found[0], found[1], origin=node.origin)
+    return apply(found[0], found[1])
 
 
 Applied = tuple[ops.Gelu | ops.Silu, Value]

@@ -43,12 +43,12 @@ def attention(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Val
     """
     if not isinstance(node.op, ops.BatchMatmul) or node.op.transpose_a:
         return None
-    scores, origin = _scores(reader, inputs[0]), node.origin
+    scores = _scores(reader, inputs[0])
     if scores is None:
         return None
     q, k = scores.product.inputs
-    k = k if scores.product.op.transpose_b else _transposed(reader, k, origin)
-    v = _transposed(reader, inputs[1], origin) if node.op.transpose_b else inputs[1]
+    k = k if scores.product.op.transpose_b else _transposed(reader, k)
+    v = _transposed(reader, inputs[1]) if node.op.transpose_b else inputs[1]
     # One matrix for all heads is read by products as it is; here each head has its own.
     if not q.shape[0] == k.shape[0] == v.shape[0] == node.output.shape[0] or k.shape != v.shape:
         return None
@@ -57,14 +57,14 @@ def attention(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Val
         return None
     if scores.causal and q.shape[1] > k.shape[1]:
         return None  # queries that see no key get zeros there, and here the mean of all
-    (q, more), (k, most) = (_unscaled(reader, each, origin) for each in (q, k))
+    (q, more), (k, most) = (_unscaled(reader, each) for each in (q, k))
     scale, usual = scores.scale * more * most, q.shape[2] ** -0.5
     near = abs(scale / usual - 1) < _ROUNDED.get(q.dtype, 1e-6)
     op = ops.Attention(scores.causal, None if near else scale)
-    heads = _heads(reader, q, k, v, origin)
-    bias = added_to_heads(scores.biases, heads[0], origin)
-    made = reader.composed(op, *heads, *bias, origin=origin)
-    return None if made is None else reshaped(made, node.output.shape, origin)
+    heads = _heads(reader, q, k, v)
+    bias = added_to_heads(scores.biases, heads[0])
+    made = reader.composed(op, *heads, *bias)
+    return None if made is None else reshaped(made, node.output.shape)
 
 
 def _past_reshapes(reader: GraphReader, value: Value, uses: int = 1) -> Value | None:
@@ -193,25 +193,25 @@ def _seen(hidden: Array, queries: int, keys: int) -> Array | None:
     return seen[0] if (seen == seen[:1]).all() else None
 
 
-def _transposed(reader: GraphReader, value: Value, origin: str) -> Value:
+def _transposed(reader: GraphReader, value: Value) -> Value:
     """Return matrices transposed; an earlier transpose is undone."""
     moved = reader.made_by(value, ops.Reshape)
     if moved is not None and moved.inputs[0].shape[-2:] == value.shape[-2:]:
-        transposed = _transposed(reader, moved.inputs[0], origin)
-        return reshaped(transposed, (*value.shape[:-2], *value.shape[:-3:-1]), origin)
+        transposed = _transposed(reader, moved.inputs[0])
+        return reshaped(transposed, (*value.shape[:-2], *value.shape[:-3:-1]))
     rank = value.type.ndim
     last = (*range(rank - 2), rank - 1, rank - 2)
     before = reader.made_by(value, ops.Transpose)
     if before is None:
-        return apply(ops.Transpose(last), value, origin=origin)
+        return apply(ops.Transpose(last), value)
     given = before.op.axes or tuple(reversed(range(rank)))
     axes = tuple(given[i] % rank for i in last)
     if axes == tuple(range(rank)):
         return before.inputs[0]
-    return apply(ops.Transpose(axes), before.inputs[0], origin=origin)
+    return apply(ops.Transpose(axes), before.inputs[0])
 
 
-def _unscaled(reader: GraphReader, value: Value, origin: str) -> tuple[Value, float]:
+def _unscaled(reader: GraphReader, value: Value) -> tuple[Value, float]:
     """Return a value without the number that it is multiplied by, and that number."""
     if not reader.is_read_once(value):
         return value, 1.0
@@ -221,22 +221,20 @@ def _unscaled(reader: GraphReader, value: Value, origin: str) -> tuple[Value, fl
     moved = transposed or seen
     if moved is None:
         return value, 1.0
-    inner, factor = _unscaled(reader, moved.inputs[0], origin)
-    return (value, 1.0) if factor == 1 else (apply(moved.op, inner, origin=origin), factor)
+    inner, factor = _unscaled(reader, moved.inputs[0])
+    return (value, 1.0) if factor == 1 else (apply(moved.op, inner), factor)
 
 
-def _heads(
-    reader: GraphReader, q: Value, k: Value, v: Value, origin: str
-) -> tuple[Value, Value, Value]:
+def _heads(reader: GraphReader, q: Value, k: Value, v: Value) -> tuple[Value, Value, Value]:
     """Return operands with a dimension for heads: as they were before they became matrices."""
     keys, values = _shared(reader, k), _shared(reader, v)
     if keys is not None and values is not None and keys.shape == values.shape:
         batch = keys.shape[0]
-        queries = reshaped(q, (batch, q.shape[0] // batch, *q.shape[1:]), origin)
+        queries = reshaped(q, (batch, q.shape[0] // batch, *q.shape[1:]))
         return queries, keys, values
     before = [reader.made_by(each, ops.Reshape) for each in (q, k, v)]
     apart = [
-        _in_four(reader, made.inputs[0], origin)
+        _in_four(reader, made.inputs[0])
         for made in before
         if made
         and made.inputs[0].type.ndim >= 4
@@ -245,11 +243,11 @@ def _heads(
     alike = len({each.shape[:-2] for each in apart}) == 1
     if len(apart) == 3 and alike and apart[0].type.ndim == 4:
         return apart[0], apart[1], apart[2]
-    wide = [_batch_of_one(reader, each, origin) for each in (q, k, v)]
+    wide = [_batch_of_one(reader, each) for each in (q, k, v)]
     return wide[0], wide[1], wide[2]
 
 
-def _in_four(reader: GraphReader, value: Value, origin: str) -> Value:
+def _in_four(reader: GraphReader, value: Value) -> Value:
     """Return a value of more dimensions as one of four, without some that are 1.
 
     A transpose stays the last that is done, for `compose_heads`.
@@ -261,22 +259,22 @@ def _in_four(reader: GraphReader, value: Value, origin: str) -> Value:
     kept = [i for i in range(value.type.ndim) if i not in ones]
     shape = tuple(value.shape[i] for i in kept)
     if moved is None:
-        return reshaped(value, shape, origin)
+        return reshaped(value, shape)
     order, before = moved.op.order(value.type.ndim), moved.inputs[0]
     left = sorted(order[i] for i in kept)
-    seen = reshaped(before, tuple(before.shape[i] for i in left), origin)
+    seen = reshaped(before, tuple(before.shape[i] for i in left))
     axes = tuple(left.index(order[i]) for i in kept)
-    return apply(ops.Transpose(axes), seen, origin=origin)
+    return apply(ops.Transpose(axes), seen)
 
 
-def _batch_of_one(reader: GraphReader, value: Value, origin: str) -> Value:
+def _batch_of_one(reader: GraphReader, value: Value) -> Value:
     """Return matrices as those of a batch of one; a transpose stays the last that was done."""
     moved = reader.made_by(value, ops.Transpose)
     if moved is None or moved.op.axes is None:
-        return reshaped(value, (1, *value.shape), origin)
+        return reshaped(value, (1, *value.shape))
     before = moved.inputs[0]
     axes = (0, *[axis % before.type.ndim + 1 for axis in moved.op.axes])
-    return apply(ops.Transpose(axes), reshaped(before, (1, *before.shape), origin), origin=origin)
+    return apply(ops.Transpose(axes), reshaped(before, (1, *before.shape)))
 
 
 def _shared(reader: GraphReader, value: Value) -> Value | None:
@@ -290,7 +288,7 @@ def _shared(reader: GraphReader, value: Value) -> Value | None:
         return None
     one = reader.made_by(each, ops.ExpandDims)
     before = one.inputs[0] if one else each
-    return reshaped(before, (batch, heads, rows, size), "")
+    return reshaped(before, (batch, heads, rows, size))
 
 
 def _before_shapes(reader: GraphReader, value: Value) -> Value:

@@ -45,15 +45,15 @@ def untransposed(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> 
     if len(heads) < 3 or not reader.is_read_once(value):
         return None
     (q, k, v), bias = heads, made.inputs[3:]
-    packed = _packed(reader, q, k, v, node.origin)
+    packed = _packed(reader, q, k, v)
     if packed is not None:
         kv_heads = k.shape[2] if k.shape[2] < q.shape[2] else 0
         op = ops.PackedAttention(made.op.causal, made.op.scale, kv_heads)
-        result = reader.composed(op, packed, *bias, origin=node.origin)
+        result = reader.composed(op, packed, *bias)
         if result is not None:
             return result
     first = ops.RowsFirstAttention(made.op.causal, made.op.scale)
-    return reader.composed(first, q, k, v, *bias, origin=node.origin)
+    return reader.composed(first, q, k, v, *bias)
 
 
 def _turns(op: object) -> bool:
@@ -63,7 +63,7 @@ def _turns(op: object) -> bool:
     return tuple(axis % len(_ROWS_AND_HEADS) for axis in op.axes) == _ROWS_AND_HEADS
 
 
-def _packed(reader: GraphReader, q: Value, k: Value, v: Value, origin: str) -> Value | None:
+def _packed(reader: GraphReader, q: Value, k: Value, v: Value) -> Value | None:
     """Return one array of all heads of q, k and v, each row behind one another."""
     if q.shape[:2] != k.shape[:2]:
         return None
@@ -75,8 +75,8 @@ def _packed(reader: GraphReader, q: Value, k: Value, v: Value, origin: str) -> V
         known = [each for each in products if each is not None]
         if len(known) < 3 or len({id(data) for data, _ in known}) > 1:
             return None
-        whole = joined(known[0][0], [product for _, product in known], origin)
-    return reshaped(whole, shape, origin)
+        whole = joined(known[0][0], [product for _, product in known])
+    return reshaped(whole, shape)
 
 
 def _split(reader: GraphReader, q: Value, k: Value, v: Value) -> Value | None:

@@ -36,7 +36,7 @@ def norm(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | 
         shifted = under(reader, other) if data.type == node.output.type else None
         found = None if shifted is None else _squares(reader, shifted)
         if found is not None and found.data is data:
-            return _core(reader, found, node.origin)
+            return _core(reader, found)
     return None
 
 
@@ -76,7 +76,7 @@ def _squares(reader: GraphReader, value: Value) -> _Squares | None:
     return _Squares(power.inputs[0], over, parts[1]) if power and twice else None
 
 
-def _core(reader: GraphReader, squares: _Squares, origin: str) -> Value | None:
+def _core(reader: GraphReader, squares: _Squares) -> Value | None:
     """Return the norm along the last axes of data, whose squares these are."""
     data, over = squares.data, squares.over
     rank = data.type.ndim
@@ -93,9 +93,9 @@ def _core(reader: GraphReader, squares: _Squares, origin: str) -> Value | None:
         op = ops.RmsNorm(-1, squares.epsilon, scale=False)
     if isinstance(op, ops.LayerNorm | ops.RmsNorm):
         rows = (*data.shape[: over[0]], math.prod(data.shape[over[0] :]))
-        made = reader.composed(op, reshaped(data, rows, origin), origin=origin)
-        return None if made is None else reshaped(made, data.shape, origin)
-    return reader.composed(op, data, origin=origin)
+        made = reader.composed(op, reshaped(data, rows))
+        return None if made is None else reshaped(made, data.shape)
+    return reader.composed(op, data)
 
 
 def _centred(over: tuple[int, ...], epsilon: float) -> ops.Norm:
@@ -118,8 +118,8 @@ def affine(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value 
         op = _with_vector(made.op, isinstance(node.op, ops.Multiply))
         channel = made.op.channel(value.type.ndim)
         if op is not None and vector_axis(other, value) == channel:
-            vector = reshaped(other, (value.shape[channel],), node.origin)
-            return reader.composed(op, *made.inputs, vector, origin=node.origin)
+            vector = reshaped(other, (value.shape[channel],))
+            return reader.composed(op, *made.inputs, vector)
     return None
 
 
@@ -149,7 +149,7 @@ def grouped(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value
     if data.shape[1] % shape[1]:
         return None
     op = ops.GroupNorm(shape[1], made.op.small(), center=False, scale=False)
-    return reader.composed(op, data, origin=node.origin)
+    return reader.composed(op, data)
 
 
 def narrowed(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
@@ -163,4 +163,4 @@ def narrowed(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Valu
         return None
     data = wide.inputs[0]
     fits = data.dtype == node.output.dtype and made.output.dtype == "float32"
-    return reader.composed(made.op, data, origin=node.origin) if fits else None
+    return reader.composed(made.op, data) if fits else None

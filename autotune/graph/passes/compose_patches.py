@@ -26,19 +26,17 @@ def patches(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value
     down, across = rows // height, columns // width
     if not isinstance(weight, Constant) or (down * height, across * width) != (rows, columns):
         return None
-    depth, origin = math.prod(weight.shape[1:]), node.origin
+    depth = math.prod(weight.shape[1:])
 
     def reshape(value: Value, *shape: int) -> Value:
-        return apply(ops.Reshape(shape), value, origin=origin)
+        return apply(ops.Reshape(shape), value)
 
     apart = reshape(data, images, channels, down, height, across, width)
-    transposed = apply(ops.Transpose((0, 2, 4, 1, 3, 5)), apart, origin=origin)
+    transposed = apply(ops.Transpose((0, 2, 4, 1, 3, 5)), apart)
     product = reader.composed(
-        ops.Dense(), reshape(transposed, -1, depth), reshape(weight, filters, depth), origin=origin
+        ops.Dense(), reshape(transposed, -1, depth), reshape(weight, filters, depth)
     )
-    if product is None or reader.composed(op, data, weight, origin=origin) is not None:
+    if product is None or reader.composed(op, data, weight) is not None:
         return None
-    seen = apply(
-        ops.Transpose((0, 2, 1)), reshape(product, images, down * across, filters), origin=origin
-    )
+    seen = apply(ops.Transpose((0, 2, 1)), reshape(product, images, down * across, filters))
     return reshape(seen, *node.output.shape)

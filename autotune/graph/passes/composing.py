@@ -10,7 +10,7 @@ from autotune.graph import ops
 from autotune.graph.graph import Graph
 from autotune.graph.operator import Operator
 from autotune.graph.passes.fold_constant import fold_constant
-from autotune.graph.value import Constant, Node, Result, Value, apply
+from autotune.graph.value import Constant, Node, Result, Value, apply, made_at
 
 # Whether an operator, applied to these inputs, is computed in one kernel.
 Serves = Callable[[Node], bool]
@@ -58,10 +58,10 @@ class GraphReader:
         old = self.before.get(value)
         return old is None or self.graph.uses(old) == times
 
-    def composed(self, op: Operator, *inputs: Value, origin: str) -> Value | None:
+    def composed(self, op: Operator, *inputs: Value) -> Value | None:
         """Apply an operator, if it should be created."""
-        node = Node(op, inputs, origin)
-        return node.output if self.serves(node) else None
+        made = apply(op, *inputs)
+        return made if isinstance(made, Result) and self.serves(made.node) else None
 
 
 # Returns what stands for the result of a node, whose inputs are those given; None: the node.
@@ -75,8 +75,9 @@ def rewritten(graph: Graph, serves: Serves, matchers: Sequence[Matcher]) -> Grap
     def found(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
         value = None
         if len(node.outputs) == 1:
-            made = (match(reader, node, inputs) for match in matchers)
-            value = next((each for each in made if each is not None), None)
+            with made_at(node.origin):
+                made = (match(reader, node, inputs) for match in matchers)
+                value = next((each for each in made if each is not None), None)
         results: tuple[Value, ...] = node.on(inputs).outputs if value is None else (value,)
         reader.before.update(zip(results, node.outputs, strict=True))
         return results
@@ -104,8 +105,8 @@ def with_scalar(inputs: tuple[Value, ...]) -> tuple[Value, float] | None:
     return None
 
 
-def reshaped(value: Value, shape: tuple[int, ...], origin: str) -> Value:
+def reshaped(value: Value, shape: tuple[int, ...]) -> Value:
     """Return a value in another shape; shapes that it had in between are forgotten."""
     while isinstance(value, Result) and isinstance(value.node.op, ops.Reshape):
         value = value.node.inputs[0]
-    return value if value.shape == shape else apply(ops.Reshape(shape), value, origin=origin)
+    return value if value.shape == shape else apply(ops.Reshape(shape), value)

@@ -24,7 +24,7 @@ def residual(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Valu
         return None
     scales = float(left.scale), float(right.scale)
     op = ops.QuantisedAdd(scales=scales, zeros=(int(left.zero), int(right.zero)))
-    return apply(op, left.value, right.value, origin=node.origin)
+    return apply(op, left.value, right.value)
 
 
 def average(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
@@ -37,7 +37,7 @@ def average(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value
     op = ops.QuantisedGlobalAvgPool2d(
         zero=int(data.zero), scale=float(data.scale), layout=node.op.layout
     )
-    return apply(op, data.value, origin=node.origin)
+    return apply(op, data.value)
 
 
 def concatenated(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
@@ -51,7 +51,7 @@ def concatenated(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> 
     if None in parts or not reader.is_read_once(inputs[0]):
         return None
     whole = [_in_steps(part, node, inputs) for part in parts if part is not None]
-    return apply(made.op, *whole, origin=node.origin)
+    return apply(made.op, *whole)
 
 
 def _in_steps(part: Whole, node: Node, inputs: tuple[Value, ...]) -> Value:
@@ -61,8 +61,8 @@ def _in_steps(part: Whole, node: Node, inputs: tuple[Value, ...]) -> Value:
     if part.steps == (node.op.dtype, float(scale), int(zero)):
         return part.value
     own = Constant.of(part.scale), Constant.of(part.zero)
-    floats = apply(ops.Dequantize(), part.value, *own, origin=node.origin)
-    return apply(node.op, floats, *inputs[1:], origin=node.origin)
+    floats = apply(ops.Dequantize(), part.value, *own)
+    return apply(node.op, floats, *inputs[1:])
 
 
 def _known(inputs: tuple[Value, ...]) -> list[Whole | None]:
@@ -92,7 +92,7 @@ def _joined(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value
         same = conv.op.out_dtype != "float32" and conv.op.out_zero == op.zeros[0]
         if same and reader.is_read_once(value):
             both = ops.QuantisedConv2dAdd.of(conv.op, op)
-            made = reader.composed(both, *conv.inputs, other, origin=node.origin)
+            made = reader.composed(both, *conv.inputs, other)
             if made is not None:
                 return made
     return None

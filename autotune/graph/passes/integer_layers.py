@@ -53,22 +53,18 @@ def _layer(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value 
     channels = weight.value.shape[0]
     scale = np.broadcast_to(data.scale.astype("float64") * weight.scale, (channels,))
     vectors = _sums(weight.value), _vector(scale), _vector(np.zeros(channels))
-    return _composed(reader, op, (data.value, weight.value, *vectors), node.origin)
+    return _composed(reader, op, (data.value, weight.value, *vectors))
 
 
-def _composed(
-    reader: GraphReader, op: ops.Requantised, inputs: tuple[Value, ...], origin: str
-) -> Value | None:
+def _composed(reader: GraphReader, op: ops.Requantised, inputs: tuple[Value, ...]) -> Value | None:
     """Apply an operator that a kernel computes: as it is, or in the layout that images get."""
-    made = reader.composed(op, *inputs, origin=origin)
+    made = reader.composed(op, *inputs)
     if made is not None or not isinstance(op, ops.QuantisedConv2d):
         return made
     data, weight, *vectors = inputs
-    data, weight = (
-        apply(ops.Transpose((0, 2, 3, 1)), each, origin=origin) for each in (data, weight)
-    )
-    last = Node(replace(op, data_layout="NHWC"), (data, weight, *vectors), origin)
-    return apply(op, *inputs, origin=origin) if reader.serves(last) else None
+    data, weight = (apply(ops.Transpose((0, 2, 3, 1)), each) for each in (data, weight))
+    last = Node(replace(op, data_layout="NHWC"), (data, weight, *vectors))
+    return apply(op, *inputs) if reader.serves(last) else None
 
 
 def _sums(weight: Value) -> Constant:
@@ -107,8 +103,8 @@ def _extended(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Val
             continue
         op, operands = more
         if not isinstance(op, ops.QuantisedLayer):  # which every target computes by rule
-            return apply(op, *operands, origin=node.origin)
-        return _composed(reader, op, operands, node.origin)
+            return apply(op, *operands)
+        return _composed(reader, op, operands)
     return None
 
 
@@ -215,12 +211,10 @@ def _in_floats(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Va
     if None in known or known[:2] != known[2:] or not floats:
         return None
     scale, (zero, limits) = inputs[1], (int(known[1] or 0), np.iinfo(made.op.dtype))
-    steps = apply(ops.Divide(), made.inputs[0], scale, origin=node.origin)
-    steps = apply(ops.Nearbyint(), steps, origin=node.origin)
+    steps = apply(ops.Divide(), made.inputs[0], scale)
+    steps = apply(ops.Nearbyint(), steps)
     within = ops.Clip(float(int(limits.min) - zero), float(int(limits.max) - zero))
-    return apply(
-        ops.Multiply(), apply(within, steps, origin=node.origin), scale, origin=node.origin
-    )
+    return apply(ops.Multiply(), apply(within, steps), scale)
 
 
 def _scalar(value: Value) -> float | None:

@@ -24,20 +24,20 @@ class Product:
     weight: Constant
     bias: Constant | None
 
-    def vector(self, origin: str) -> Value:
+    def vector(self) -> Value:
         """Return the bias as a vector; zeros where nothing is added."""
         width = self.weight.shape[0]
         if self.bias is None:
             return Constant.of(np.zeros(width), dtype=self.weight.dtype)
-        return reshaped(self.bias, (width,), origin)
+        return reshaped(self.bias, (width,))
 
 
-def joined(data: Value, products: Sequence[Product], origin: str) -> Value:
+def joined(data: Value, products: Sequence[Product]) -> Value:
     """Return all products of the data, one behind the other in each row."""
     weights = [each.weight for each in products]
-    weight = apply(ops.Concatenate(0), *weights, origin=origin)
-    result = apply(ops.Dense(), data, weight, origin=origin)
+    weight = apply(ops.Concatenate(0), *weights)
+    result = apply(ops.Dense(), data, weight)
     if all(each.bias is None for each in products):
         return result
-    bias = apply(ops.Concatenate(0), *[each.vector(origin) for each in products], origin=origin)
-    return apply(ops.Add(), result, bias, origin=origin)
+    bias = apply(ops.Concatenate(0), *[each.vector() for each in products])
+    return apply(ops.Add(), result, bias)

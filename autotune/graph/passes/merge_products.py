@@ -9,7 +9,7 @@ from autotune.graph.graph import Graph
 from autotune.graph.passes.fold_constant import fold_constant
 from autotune.graph.passes.fold_scale import vector_axis
 from autotune.graph.passes.joined_products import Product, joined
-from autotune.graph.value import Constant, Node, Result, Value, apply
+from autotune.graph.value import Constant, Node, Result, Value, apply, made_at
 
 # Rows of data below which it pays: products of more fill a device each by itself.
 _FEW = 512
@@ -56,12 +56,13 @@ def merge_products(graph: Graph) -> Graph:
         if node not in several:
             return None
         group, number = several[node]
-        if group.merged is None:
-            group.merged = joined(_data(node, inputs), group.products, node.origin)
         begin = sum(each.weight.shape[0] for each in group.products[:number])
         rows, width = node.output.shape
         cut = ops.StridedSlice((0, begin), (rows, begin + width))
-        return apply(cut, group.merged, origin=node.origin)
+        with made_at(node.origin):
+            if group.merged is None:
+                group.merged = joined(_data(node, inputs), group.products)
+            return apply(cut, group.merged)
 
     return fold_constant(graph.rewrite(part))
 
