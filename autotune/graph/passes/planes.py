@@ -40,15 +40,13 @@ class Planes:
         """Return numbers for the channels of volumes as those of images: the same."""
         return numbers
 
-    def restored(self, images: Value, origin: str) -> Value:
+    def restored(self, images: Value) -> Value:
         """Return the volumes of planes."""
         if not self.channels_first or self.flat:
-            return apply(ops.Reshape(self.shape), images, origin=origin)
+            return apply(ops.Reshape(self.shape), images)
         n, channels, depth, height, width = self.shape
         apart = ops.Reshape((n, depth, channels, height, width))
-        return apply(
-            ops.Transpose((0, 2, 1, 3, 4)), apply(apart, images, origin=origin), origin=origin
-        )
+        return apply(ops.Transpose((0, 2, 1, 3, 4)), apply(apart, images))
 
 
 def as_planes(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, Planes] | None:
@@ -63,17 +61,17 @@ def as_planes(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, Planes] | N
     """
     op, (data, weight) = node.op, inputs
     assert isinstance(op, ops.Conv3d)
-    first, origin = op.data_layout == _FIRST, node.origin
+    first = op.data_layout == _FIRST
     if not isinstance(weight, Constant) or (op.groups > 1 and not first):
         return None
     joined = _joined(op, weight.shape[2:] if first else weight.shape[:3])
     order = Planes(node.outputs[0].shape, first, joined is not None)
     if joined is None:
-        images = _side_by_side(op, data, weight.shape[2 if first else 0], order, origin)
+        images = _side_by_side(op, data, weight.shape[2 if first else 0], order)
         filters = _filters(weight, first)
     else:
         shape = _without(data.shape, joined + (2 if first else 1))
-        images = apply(ops.Reshape(shape), data, origin=origin)
+        images = apply(ops.Reshape(shape), data)
         shape = _without(weight.shape, joined + (2 if first else 0))
         filters = _folded(ops.Reshape(shape), weight)
     y, x = (0, 2) if joined == 1 else (1, 2)
@@ -86,7 +84,7 @@ def as_planes(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, Planes] | N
         data_layout="NCHW" if first else "NHWC",
         kernel_layout="OIHW" if first else "HWIO",
     )
-    return apply(conv, images, filters, origin=origin), order
+    return apply(conv, images, filters), order
 
 
 def _joined(op: ops.Conv3d, taps: Shape) -> int | None:
@@ -117,26 +115,26 @@ def _folded(op: ops.Reshape | ops.Transpose, value: Constant) -> Constant:
     return folded(Node(op, (value,), ""), [value])
 
 
-def _side_by_side(op: ops.Conv3d, data: Value, taps: int, order: Planes, origin: str) -> Value:
+def _side_by_side(op: ops.Conv3d, data: Value, taps: int, order: Planes) -> Value:
     """Return an image for each plane of the result: the planes that a filter sees, as channels."""
     first, axis = order.channels_first, 2 if order.channels_first else 1
     before, after = op.sides[0]
     if before or after:
         around = tuple([op.sides[0] if i == axis else (0, 0) for i in range(5)])
-        data = apply(ops.Pad(around), data, origin=origin)
+        data = apply(ops.Pad(around), data)
     depth, step, hole = order.shape[axis], op.steps[0], op.holes[0]
     seen = []
     for tap in range(taps):
         begin = (*[0] * axis, tap * hole)
         end = (*data.shape[:axis], tap * hole + (depth - 1) * step + 1)
         part = ops.StridedSlice(begin, end, (*[1] * axis, step))
-        seen.append(apply(part, data, origin=origin))
+        seen.append(apply(part, data))
     if first:
         n, channels, _, height, width = data.shape
-        stacked = apply(ops.Stack(2), *seen, origin=origin)
-        transposed = apply(ops.Transpose((0, 3, 1, 2, 4, 5)), stacked, origin=origin)
+        stacked = apply(ops.Stack(2), *seen)
+        transposed = apply(ops.Transpose((0, 3, 1, 2, 4, 5)), stacked)
         shape = (n * depth, channels * taps, height, width)
-        return apply(ops.Reshape(shape), transposed, origin=origin)
+        return apply(ops.Reshape(shape), transposed)
     n, _, height, width, channels = data.shape
-    stacked = apply(ops.Stack(4), *seen, origin=origin)
-    return apply(ops.Reshape((n * depth, height, width, taps * channels)), stacked, origin=origin)
+    stacked = apply(ops.Stack(4), *seen)
+    return apply(ops.Reshape((n * depth, height, width, taps * channels)), stacked)

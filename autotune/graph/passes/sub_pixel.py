@@ -44,7 +44,7 @@ class PixelShuffled:
         several: Array = np.repeat(numbers, self.strides[0] * self.strides[1])
         return numbers if numbers.size == 1 else several
 
-    def restored(self, images: Value, origin: str) -> Value:
+    def restored(self, images: Value) -> Value:
         """Return the whole images: the pixel shuffle of the phases, cut to the shape."""
         n, channels = self.shape[:2]
         (sy, sx), (rows, columns) = self.strides, images.shape[2:]
@@ -52,10 +52,10 @@ class PixelShuffled:
         interleaved = ops.Transpose((0, 1, 4, 2, 5, 3))
         whole = ops.Reshape((n, channels, rows * sy, columns * sx))
         for op in (apart, interleaved, whole):
-            images = apply(op, images, origin=origin)
+            images = apply(op, images)
         if images.shape == self.shape:
             return images
-        return apply(ops.StridedSlice((0, 0, 0, 0), self.shape), images, origin=origin)
+        return apply(ops.StridedSlice((0, 0, 0, 0), self.shape), images)
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def as_sub_pixel(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, PixelShu
 
     filters = Constant(TensorType(out, weight.dtype), make, weight.name)
     conv = ops.Conv2d(padding=(y.padding[0], x.padding[0], y.padding[1], x.padding[1]))
-    return apply(conv, data, filters, origin=node.origin), PixelShuffled(shape, (sy, sx))
+    return apply(conv, data, filters), PixelShuffled(shape, (sy, sx))
 
 
 def _phases(weight: Array, axes: tuple[PhaseAxis, PhaseAxis], steps: Pair, cut: Pair) -> Array:

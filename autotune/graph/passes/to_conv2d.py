@@ -13,7 +13,7 @@ from autotune.graph.graph import Graph
 from autotune.graph.passes.planes import Planes, as_planes
 from autotune.graph.passes.sub_pixel import PixelShuffled, as_sub_pixel
 from autotune.graph.types import Array
-from autotune.graph.value import Constant, Node, Value, apply
+from autotune.graph.value import Constant, Node, Value, apply, made_at
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,10 @@ class _Run:
         return graph.rewrite(self._rewritten)
 
     def _rewritten(self, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+        with made_at(node.origin):
+            return self._convolved(node, inputs)
+
+    def _convolved(self, node: Node, inputs: tuple[Value, ...]) -> Value | None:
         made: tuple[Value, Planes | PixelShuffled] | None = None
         if isinstance(node.op, ops.Conv3d):
             made = as_planes(node, inputs)
@@ -60,7 +64,7 @@ class _Run:
         if made is None:
             return None
         value, order = made
-        result = order.restored(value, node.origin)
+        result = order.restored(value)
         self.images[result] = _Images(value, order)
         return result
 
@@ -85,7 +89,7 @@ class _Run:
             if operand is None:
                 return None
             operands.append(operand)
-        return apply(node.op, *operands, origin=node.origin), first.order
+        return apply(node.op, *operands), first.order
 
 
 def _for_channels(value: Constant, order: Planes | PixelShuffled) -> Constant | None:
