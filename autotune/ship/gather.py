@@ -26,6 +26,8 @@ from autotune.utils.pools import abandonable_pool
 from autotune.utils.scratch import temporary_folder
 
 Kind = Literal["cubin", "ptx", "text"]
+# Seconds that a compiler may take for one kernel.
+_TIMEOUT_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -98,9 +100,7 @@ class Shipment:
     left_out: tuple[str, ...]
 
 
-def gather(
-    records: Iterable[Pair], name: str, archs: Sequence[str] = (), timeout_s: float = 600.0
-) -> Shipment:
+def gather(records: Iterable[Pair], name: str, archs: Sequence[str] = ()) -> Shipment:
     """Compile the best record of each workload.
 
     Args:
@@ -108,7 +108,6 @@ def gather(
             workload on several architectures are each used for their own.
         name: of the library; a name that C takes.
         archs: architectures to compile CUDA kernels for besides those of the records.
-        timeout_s: seconds the compiler may take for one kernel.
 
     Raises:
         KernelError: there is nothing to export, or records are for the CPU and for CUDA.
@@ -129,7 +128,7 @@ def gather(
     groups = [pairs for _, pairs in sorted(by_workload.items())]
     # Compilers are processes of their own: as many threads wait for them as there are cores.
     with abandonable_pool(processors(), "autotune-ship") as pool:
-        whole = list(pool.map(lambda each: _whole(each, archs, on_gpu, timeout_s), groups))
+        whole = list(pool.map(lambda each: _whole(each, archs, on_gpu), groups))
     left_out = [line for _, lines in whole for line in lines]
     made = [
         Shipped(*min(pairs, key=lambda pair: pair[1].seconds), "", images)
@@ -142,24 +141,23 @@ def gather(
 
 
 def _whole(
-    pairs: Sequence[Pair], archs: Sequence[str], on_gpu: bool, timeout_s: float
+    pairs: Sequence[Pair], archs: Sequence[str], on_gpu: bool
 ) -> tuple[tuple[Image, ...], list[str]]:
     """Return a workload's kernels, and what was left out."""
     left_out: list[str] = []
-    return tuple(_images(pairs, archs, on_gpu, timeout_s, left_out)), left_out
+    return tuple(_images(pairs, archs, on_gpu, left_out)), left_out
 
 
 def _images(
     pairs: Sequence[Pair],
     archs: Sequence[str],
     on_gpu: bool,
-    timeout_s: float,
     left_out: list[str],
 ) -> Iterator[Image]:
     """Yield a workload's kernels: for the architectures of its records, then for others."""
     if not on_gpu:
         pair = min(pairs, key=lambda each: each[1].seconds)
-        yield from _attempt(pair, [_c_image], left_out, timeout_s)
+        yield from _attempt(pair, [_c_image], left_out)
         return
     own = {pair[0].target.arch: pair for pair in pairs}
     # A record that names no architecture is of the device that was there then.
@@ -169,14 +167,13 @@ def _images(
     for arch in wanted:
         nearest = min(own, key=lambda one: (abs(_number(one) - _number(arch)), one))
         makers = [_cubin_image, _ptx_image] if arch == wanted[-1] else [_cubin_image]
-        yield from _attempt(own[nearest], makers, left_out, timeout_s, arch)
+        yield from _attempt(own[nearest], makers, left_out, arch)
 
 
 def _attempt(
     pair: Pair,
     makers: Sequence[Maker],
     left_out: list[str],
-    timeout_s: float,
     arch: str = "",
 ) -> Iterator[Image]:
     """Yield what can be made of a record for an architecture; note what cannot, and why."""
@@ -188,14 +185,14 @@ def _attempt(
         if kernel.sizes is not None:
             raise KernelError("its sizes are open")
         for make in makers:
-            image = make(kernel, arch or inp.target.arch, timeout_s)
+            image = make(kernel, arch or inp.target.arch)
             if image is not None:
                 yield image
     except AutotuneError as error:
         left_out.append(f"{what}: {str(error).strip().partition(chr(10))[0]}")
 
 
-def _c_image(kernel: Kernel, arch: str, timeout_s: float) -> Image:
+def _c_image(kernel: Kernel, arch: str) -> Image:
     """Return C text that compiles here; its functions get names of their own later."""
     if is_cxx(kernel):
         raise KernelError("it is in C++, and a project is of C: give it the prototypes of C")
@@ -203,12 +200,12 @@ def _c_image(kernel: Kernel, arch: str, timeout_s: float) -> Image:
     if called:
         raise KernelError(f"it calls {', '.join(map(repr, called))}, functions of Python")
     with temporary_folder("ship") as folder:
-        output = compile_kernel(kernel, Target("c"), timeout_s=timeout_s, out_dir=folder)
+        output = compile_kernel(kernel, Target("c"), timeout_s=_TIMEOUT_S, out_dir=folder)
         built = Path(output.artifact).read_bytes()
     return Image("text", arch, kernel, built, {one.entry: one.entry for one in kernel.calls})
 
 
-def _cubin_image(kernel: Kernel, arch: str, timeout_s: float) -> Image:
+def _cubin_image(kernel: Kernel, arch: str) -> Image:
     only = flag_arch(kernel.flags)
     if only is not None and _number(only) != _number(arch):
         raise KernelError(f"it is written for {only} only")
@@ -216,17 +213,17 @@ def _cubin_image(kernel: Kernel, arch: str, timeout_s: float) -> Image:
     if violation := launch_violation(kernel, target.limits):
         raise KernelError(violation)
     with temporary_folder("ship") as folder:
-        output = compile_kernel(kernel, target, timeout_s=timeout_s, out_dir=folder)
+        output = compile_kernel(kernel, target, timeout_s=_TIMEOUT_S, out_dir=folder)
         cubin = Path(output.artifact).read_bytes()
     return Image("cubin", only or arch, kernel, cubin, symbols(kernel, cubin))
 
 
-def _ptx_image(kernel: Kernel, arch: str, timeout_s: float) -> Image | None:
+def _ptx_image(kernel: Kernel, arch: str) -> Image | None:
     """Return PTX, from which drivers make code for later devices; None of one kind's own code."""
     if flag_arch(kernel.flags) is not None:
         return None
-    cubin = _cubin_image(kernel, arch, timeout_s)
-    return replace(cubin, kind="ptx", content=ptx_of(kernel, arch, timeout_s))
+    cubin = _cubin_image(kernel, arch)
+    return replace(cubin, kind="ptx", content=ptx_of(kernel, arch, _TIMEOUT_S))
 
 
 def _number(arch: str) -> int:
@@ -237,7 +234,7 @@ def _number(arch: str) -> int:
     return int(digits)
 
 
-Maker = Callable[[Kernel, str, float], Image | None]
+Maker = Callable[[Kernel, str], Image | None]
 
 
 def _functions(library: str, made: Sequence[Shipped]) -> Iterator[ShippedFunction]:

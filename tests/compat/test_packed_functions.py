@@ -278,7 +278,7 @@ def test_trials_refuse_functions_of_libraries_that_the_script_replaced(registere
 def test_a_project_in_c_has_no_functions_of_python():
     kernel = kernel_of(called("tvm.contrib.cblas.matmul"), Target("c"))
     with pytest.raises(tvm.TVMError, match=r"it calls 'tvm.contrib.cblas.matmul', functions of P"):
-        _c_image(kernel, "c", 60.0)
+        _c_image(kernel, "c")
 
 
 def test_an_exported_library_calls_what_its_process_registers(registered, tmp_path):
