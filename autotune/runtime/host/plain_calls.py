@@ -6,17 +6,14 @@ What was compiled elsewhere, such as a file of `export_library`, needs no compil
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 from autotune.errors import CompilerMissing
 from autotune.runtime.host.host_helper import RunStruct, host_helper
+from autotune.runtime.host.openmp import keep_openmp
 
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p))
-# The OpenMP runtimes of GCC and of Clang.
-_OPENMP = ("libgomp.so.1", "libomp.so.5", "libomp.so", "libiomp5.so")
 
 
 def calling_helper() -> Any:
@@ -44,19 +41,9 @@ class PlainCalls:
             _ENTRY(call.entry)(call.args)
         if not self._has_run:
             self._has_run = True
-            _keep_openmp()
+            keep_openmp()
 
     def autotune_repeat(self, runs: Sequence[RunStruct], n_runs: int, number: int) -> None:
         """Do runs in turn, a number of them."""
         for i in range(number):
             self.autotune_run(runs[i % n_runs : i % n_runs + 1])
-
-
-def _keep_openmp() -> None:
-    """Keep the OpenMP runtime that kernels have loaded, as the helper in C does.
-
-    Its threads would not survive being unloaded with the last kernel.
-    """
-    for name in _OPENMP:
-        with suppress(OSError):
-            ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
