@@ -44,7 +44,7 @@ def build(
         what: a `SourceKernel`, a schedule, the pair (schedule, tensors) that a template returns,
             or the result of `lower`.
         args: the tensors that are the arguments, if ``what`` is a schedule; not needed for a
-            result of `lower`.
+            result of `lower`. A target in their place is the target.
         target: the target; by default that of the enclosing ``with``, or else ``"llvm"`` for
             tensor expressions (``"cuda"`` if `lower` has found threads).
         target_host: accepted for TVM scripts; the host part is Python.
@@ -60,6 +60,8 @@ def build(
         CompileError: the compiler is missing or refuses the source.
         FrozenError: in frozen mode, the machine code differs from that of the lock.
     """
+    if target is None and isinstance(args, Target | str):
+        args, target = None, args
     chosen = _target(what, target)
     _check(name, compiler, timeout_s)
     if isinstance(what, LoweredFunction) and args is not None:

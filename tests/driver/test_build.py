@@ -40,6 +40,13 @@ def test_the_target_of_the_context_is_used():
         driver.build(DOUBLE)
 
 
+def test_a_target_behind_a_kernel_is_its_target():
+    for target in ["llvm", Target("llvm")]:
+        assert driver.build(DOUBLE, target).target == Target("llvm")
+    with pytest.raises(KernelError, match="arguments of its own"):
+        driver.build(DOUBLE, "c", "llvm")
+
+
 def test_a_name_given_names_the_function():
     func = driver.build(DOUBLE, target="c", name="other")
     assert func.entry_name == "other"
