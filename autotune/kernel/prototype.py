@@ -23,6 +23,7 @@ _KNOB_LINES = re.compile(r"(?:#define [^\n{*\\]*\n)*")
 _UNDEFINE = re.compile(r"^[ \t]*#[ \t]*undef[ \t]+(\w+)", re.MULTILINE)
 _TYPEDEF = re.compile(r"\btypedef\s+([\w\s*]+?)\s*\b(\w+)\s*;")
 _USING = re.compile(r"\busing\s+(\w+)\s*=\s*([\w\s*:]+?)\s*;")
+_OWN_TYPE = re.compile(r"\b(?:struct|class|union)\b[^;{}()]*?\b(\w+)\s*(?::[^;{}()]*)?\{")
 _NAMES = re.compile(r"[A-Za-z_]\w*")
 # What stands before a member, or before the rest of a longer name.
 _BEFORE_USE = re.compile(r"[\w.>]")
@@ -61,7 +62,8 @@ class Parameter:
         name: name of the parameter; empty if it has none.
         kind: the dtype of a number, or `ADDRESS`; empty if it was not understood.
         text: its text, in one line.
-        sure: whether every word of it is known, so that no macro can hide a comma.
+        sure: whether every word of it is known, so that no macro can hide a comma. What is sure
+            and has no kind is a type that the text defines.
         pointee: the dtype of the elements to which an address points; empty if it was not
             understood, or is not a number.
     """
@@ -84,8 +86,10 @@ def prototype(source: str, entry: str, flags: Sequence[str] = ()) -> tuple[Param
         flags: flags of the compiler, whose macros are known.
     """
     text = _plain(source, flags)
-    names = _meanings(text)
-    found = {tuple(_parameters(params, names)) for _, params, _, _ in _definitions(text, entry)}
+    names, own = _meanings(text), frozenset(_OWN_TYPE.findall(text))
+    found = {
+        tuple(_parameters(params, names, own)) for _, params, _, _ in _definitions(text, entry)
+    }
     return found.pop() if len(found) == 1 else None
 
 
@@ -200,18 +204,18 @@ def _find_closing(text: str, start: int, pair: str = "()") -> int:
     return 0
 
 
-def _parameters(text: str, names: Mapping[str, str]) -> Iterator[Parameter]:
+def _parameters(text: str, names: Mapping[str, str], own: frozenset[str]) -> Iterator[Parameter]:
     if text.strip() in ("", "void"):
         return
     depth, start = 0, 0
     for i, letter in enumerate(f"{text},"):
         depth += (letter in "([{<") - (letter in ")]}>")
         if letter == "," and depth == 0:
-            yield _parameter(text[start:i], names)
+            yield _parameter(text[start:i], names, own)
             start = i + 1
 
 
-def _parameter(text: str, names: Mapping[str, str]) -> Parameter:
+def _parameter(text: str, names: Mapping[str, str], own: frozenset[str]) -> Parameter:
     shown = " ".join(text.split())
     head, *extents = text.split("=", 1)[0].split("[", 1)
     words = _WORDS.findall(head)
@@ -220,7 +224,7 @@ def _parameter(text: str, names: Mapping[str, str]) -> Parameter:
         kind, name = words, ""
     kind = _expand(kind, names)
     rest = [word for word in kind if word not in _QUALIFIERS]
-    sure = all(word in _KNOWN for word in rest)
+    sure = all(word in _KNOWN or word in own for word in rest)
     found = ADDRESS if extents else _kind(rest)
     pointee = _pointee(rest, bool(extents)) if found == ADDRESS else ""
     return Parameter(name, found, shown, sure, pointee)

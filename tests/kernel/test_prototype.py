@@ -237,6 +237,19 @@ def test_an_address_may_be_passed_again_in_place_of_an_argument_that_is_not_ther
         assert (signature_mismatch(kernel) is None) == fits
 
 
+def test_a_struct_by_value_is_told_to_be_taken_apart():
+    text = "{} __global__ void f(P p, float *y) {{}}"
+    made = [arg("a", ()), arg("n", (), "int32"), arg("y", (8,), role="out")]
+    told = []
+    for own in ["struct P { float a; int n; };", "typedef struct { float a; int n; } P;", ""]:
+        kernel = SourceKernel("f", text.format(own), made, block=8).kernel("cuda")
+        told.append(signature_mismatch(kernel))
+    assert told[0].endswith(
+        "the source takes 2 (P p, float *y); structs are not passed by value: take their members"
+    )
+    assert told[1:] == [None, None]  # what P may be a macro for is left to the compiler
+
+
 def test_each_call_is_checked():
     source = "void f(float *x) {} void g(float *x, int n) {}"
     calls = [call("f", ["x"]), call("g", ["n", "x"])]

@@ -166,6 +166,27 @@ def test_cuda_text_that_a_c_compiler_refuses_is_named_in_the_first_line(tmp_path
         compile_kernel(kernel, C, out_dir=tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("beside", "named"),
+    [
+        ("int main() { float *x; cudaMalloc(&x, 4); f<<<1, 1>>>(x); }", "'cudaMalloc'"),
+        ("__global__ void g(float *x) { f<<<1, 1>>>(x); }", "'<<<'"),
+        ("int x = /* cudaMalloc, <<< */ unknown;", None),
+    ],
+)
+def test_code_of_the_host_that_the_emulator_refuses_is_named_in_the_first_line(
+    beside, named, tmp_path
+):
+    text = 'extern "C" __global__ void f(float* x) { x[0] = 1; }\n' + beside
+    kernel = SourceKernel("f", text, [arg("x", (1,), role="out")]).kernel("cuda")
+    with pytest.raises(CompileError) as caught:
+        compile_kernel(kernel, Target("cuda -emulate"), out_dir=tmp_path)
+    first = str(caught.value).partition("\n")[0]
+    told = f"the emulator runs kernels only, and the source has {named}: leave"
+    assert (told in first) is (named is not None)
+    assert ("emulator" in first) is (named is not None)
+
+
 def test_a_missing_header_is_looked_for_again(tmp_path):
     kernel = scale("FROM_HEADER", flags=[f"-I{tmp_path}"])
     kernel = replace(kernel, source='#include "later.h"\n' + kernel.source)

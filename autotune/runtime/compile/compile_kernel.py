@@ -22,6 +22,7 @@ from autotune.errors import (
     CompileTimeout,
     KernelError,
 )
+from autotune.kernel.comments import without_comments
 from autotune.kernel.entry import identifier, plain_name
 from autotune.kernel.kernel import Kernel
 from autotune.kernel.signature import signature_mismatch
@@ -39,6 +40,10 @@ from autotune.utils.scratch import temporary_folder
 
 # A header or library that is missing now may be there tomorrow: no verdict to remember.
 _NOT_FOUND = re.compile(r"No such file|(cannot|could not) open source file|cannot find -l")
+# Launches, and CUDA's functions and types for the host.
+_OF_HOST = re.compile(
+    r"<<<|\bcuda(?:Error_t|Success|Malloc|Memcpy|Memset|Free|Get|Set|Stream|Event|Device|Func)\w*"
+)
 _numbers = itertools.count()
 
 
@@ -112,7 +117,7 @@ def compile_kernel(
         if store:
             store.put(key, entry)
     if entry.error:
-        raise CompileError(_of_other_language(kernel, entry.error) + _unnamed(kernel))
+        raise CompileError(_advised(kernel, target, entry.error) + _unnamed(kernel))
     names = check_cubin(kernel, entry.artifact) if recipe.suffix == ".cubin" else {}
     return BuildOutput(
         artifact=_place(entry.artifact, Path(out_dir), identifier(kernel.name), recipe.suffix),
@@ -125,12 +130,25 @@ def compile_kernel(
     )
 
 
-def _of_other_language(kernel: Kernel, error: str) -> str:
-    """Say in the first line, which summaries show, that CUDA text was given to a C compiler."""
-    if of_language(kernel.language).on_gpu or not re.search(r"\b__global__\b", kernel.source):
+def _advised(kernel: Kernel, target: Target, error: str) -> str:
+    """Say in the first line, which summaries show, what a compiler was given that it cannot read.
+
+    CUDA text for one of C, or code of the host for the emulator.
+    """
+    advice = ""
+    if not of_language(kernel.language).on_gpu:
+        if re.search(r"\b__global__\b", kernel.source):
+            advice = (
+                "the source is CUDA text: its target is 'cuda', or 'cuda -emulate' for this CPU"
+            )
+    elif target.emulate and (found := _OF_HOST.search(without_comments(kernel.source))):
+        advice = (
+            f"the emulator runs kernels only, and the source has {found[0]!r}: leave code of the "
+            f"host and launches by kernels out under #ifndef AUTOTUNE_EMULATE"
+        )
+    if not advice:
         return error
     first, end, rest = error.partition("\n")
-    advice = "the source is CUDA text: its target is 'cuda', or 'cuda -emulate' for this CPU"
     return f"{first}; {advice}{end}{rest}"
 
 
