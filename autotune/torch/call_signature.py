@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,6 +18,8 @@ class CallSignature:
     """The arguments that a model was compiled for.
 
     Args:
+        model: what is compiled; where it tells the names of its parameters, a call may pass by
+            name what the example passed by position, and the other way round.
         args, kwargs: of the example.
 
     Attributes:
@@ -26,7 +29,9 @@ class CallSignature:
         KernelError: there is no tensor among them.
     """
 
-    def __init__(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def __init__(self, model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        self._names = _names_of(model)
+        self._by_position, self._by_name = len(args), tuple(kwargs)
         self._torch = pytorch = torch()
         self._plain = {pytorch.Tensor, pytorch.nn.Parameter}
         leaves, self._structure = self._flat((tuple(args), dict(kwargs)))
@@ -36,6 +41,7 @@ class CallSignature:
         self.where = device_of(tensors[0])
         self._types = [(tuple(t.shape), t.dtype, t.device) for t in tensors]
         self._others = self._without_tensors(leaves)
+        self._shown = self._text(leaves, self._structure)
         # Whether it takes tensors by position and nothing else: these need not be looked for.
         self._is_flat = not kwargs and all(type(each) in self._plain for each in args)
         self._warned = False
@@ -66,12 +72,11 @@ class CallSignature:
         leaves, structure = self._flat((args, kwargs))
         if structure != self._structure:
             try:  # dicts in another order
-                leaves = self._structure.flatten_up_to((args, kwargs))
+                leaves = self._structure.flatten_up_to(self._as_the_example(args, kwargs))
             except (ValueError, TypeError) as error:
                 raise KernelError(
-                    "compiled model: expected arguments as the example's, "
-                    f"{_in_a_line(self._structure)}, got {_in_a_line(structure)}; pass by name "
-                    "what was passed by name, or compile it for these"
+                    f"compiled model: expected arguments as the example's, {self._shown}, got "
+                    f"{self._text(leaves, structure)}; compile it for these"
                 ) from error
         tensors = [each for each in leaves if isinstance(each, self._torch.Tensor)]
         others = self._without_tensors(leaves)
@@ -85,6 +90,28 @@ class CallSignature:
                 "torch.compile(model, backend='autotune')"
             )
         return tensors
+
+    def _as_the_example(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return arguments by position and by name as in the example, if these are the same."""
+        given = dict(zip(self._names, args, strict=False))
+        first, wanted = self._names[: self._by_position], set(self._by_name)
+        known = len(given) == len(args) and len(first) == self._by_position
+        if not known or given.keys() & kwargs.keys() or wanted & {*first}:
+            return args, kwargs
+        given |= kwargs
+        if given.keys() != wanted | {*first}:
+            return args, kwargs
+        return tuple(given[name] for name in first), {name: given[name] for name in self._by_name}
+
+    def _text(self, leaves: Sequence[Any], structure: Any) -> str:
+        """Return arguments as they are written in a call, with a word for each tensor."""
+        tensor = self._torch.Tensor
+        words = [_Word("tensor" if isinstance(each, tensor) else repr(each)) for each in leaves]
+        args, kwargs = self._torch.utils._pytree.tree_unflatten(words, structure)
+        listed = [repr(each) for each in args]
+        return f"({', '.join(listed + [f'{name}={each!r}' for name, each in kwargs.items()])})"
 
     def _refuse(self, tensors: Sequence[Any]) -> None:
         found = [(tuple(t.shape), t.dtype, t.device) for t in tensors]
@@ -114,8 +141,24 @@ def _is_same(given: object, expected: object) -> bool:
     return given is expected or (type(given) is type(expected) and bool(given == expected))
 
 
-def _in_a_line(structure: object) -> str:
-    return " ".join(str(structure).split())
+def _names_of(model: Any) -> tuple[str, ...]:
+    """Return the names of what a model takes, none where it does not tell or takes any."""
+    try:
+        taken = inspect.signature(model.forward).parameters.values()
+    except (AttributeError, TypeError, ValueError):
+        return ()
+    named = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return tuple(each.name for each in taken) if all(p.kind is named for p in taken) else ()
+
+
+class _Word:
+    """A word in place of an argument."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
 
 
 def _text(kind: tuple[Any, ...]) -> str:

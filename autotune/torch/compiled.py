@@ -34,7 +34,7 @@ class CompiledModel:
     def __init__(
         self, model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], how: Compiling
     ) -> None:
-        self._signature = CallSignature(args, kwargs)
+        self._signature = CallSignature(model, args, kwargs)
         self._where = self._signature.where
         with compile_lock():
             self._program = exported(model, args, kwargs)

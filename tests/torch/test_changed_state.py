@@ -170,8 +170,29 @@ def test_arguments_are_put_together_as_those_of_the_example():
     for args, kwargs in (((a, b), {"factor": 3}), (({"a": a, "c": b},), {"factor": 3})):
         with pytest.raises(KernelError, match="expected arguments as the example's"):
             fast(*args, **kwargs)
-    with pytest.raises(KernelError, match="expected arguments as the example's"):
+    expected = r"example's, \(\{'a': tensor, 'b': tensor\}, factor=3\), got \(\{'a': tensor, "
+    with pytest.raises(KernelError, match=expected):
         fast({"a": a, "b": b})
+
+
+def test_what_the_example_passed_by_position_may_be_passed_by_name():
+    class Difference(nn.Module):
+        def forward(self, minuend, subtrahend, scale=None):
+            return (minuend - subtrahend).exp()
+
+    model, a, b = Difference().eval(), torch.randn(3), torch.randn(3)
+    want = (a - b).exp()
+    for fast in (
+        autotune.torch.compile(model, (a, b)),
+        autotune.torch.compile(model, a, {"subtrahend": b}),
+        autotune.torch.compile(model, (), {"subtrahend": b, "minuend": a}),
+    ):
+        same(fast(a, b), want)
+        same(fast(a, subtrahend=b), want)
+        same(fast(subtrahend=b, minuend=a), want)
+        for args, kwargs in (((a, b), {"minuend": a}), ((a, b, None), {}), ((a,), {"other": b})):
+            with pytest.raises(KernelError, match="expected arguments as the example's"):
+                fast(*args, **kwargs)
 
 
 def test_copies_have_parameters_of_their_own_and_cannot_be_pickled():
