@@ -15,8 +15,15 @@ from autotune.runtime.arrays.buffers import POISONS
 Doubles = npt.NDArray[np.float64]
 
 
-def mismatch(name: str, got: Array, expected: Expected) -> str | None:
-    """Describe how ``got`` differs from what was expected, or return None if it does not."""
+def mismatch(name: str, got: Array, expected: Expected, fresh: bool = False) -> str | None:
+    """Describe how ``got`` differs from what was expected, or return None if it does not.
+
+    Args:
+        name: of the argument.
+        got: what a kernel wrote.
+        expected: what it should have written.
+        fresh: whether the memory held poison before, which is NaN as floats, and no values.
+    """
     if got.shape != expected.values.shape:
         return f"{name}: shape {got.shape}, the reference has {expected.values.shape}"
     found = _find(got, expected)
@@ -25,9 +32,10 @@ def mismatch(name: str, got: Array, expected: Expected) -> str | None:
         place = ", ".join(str(int(i)) for i in np.unravel_index(found.at, got.shape))
         left, right = _plain(got), _plain(expected.values)
         bound = 0.0 if expected.bounds is None else float(np.ravel(expected.bounds)[found.at])
+        guess = _unwritten(left, right) or (_added_to(left, right) if fresh else "")
         return (
-            f"{name}: {found.wrong} of {got.size} elements differ from the reference"
-            f"{_unwritten(left, right)}, worst at [{place}]: got {_shown(left[found.at])}, "
+            f"{name}: {found.wrong} of {got.size} elements differ from the reference{guess}, "
+            f"worst at [{place}]: got {_shown(left[found.at])}, "
             f"expected {_shown(right[found.at])} (allowed: {bound:.2g}{basis})"
         )
     limit = most_spread(expected.spread, found.counted)
@@ -96,6 +104,17 @@ def _unwritten(got: Array, wanted: Array) -> str:
     if not count:
         return ""
     return f" ({count} are not written: does the grid reach them? is its role 'inout'?)"
+
+
+def _added_to(got: Array, wanted: Array) -> str:
+    """Say how many floats are NaN, as sums that begin with poison are, and should be numbers."""
+    if got.dtype.kind in "iub":
+        return ""
+    left, right = got.astype(np.float32), wanted.astype(np.float32)
+    count = int(np.count_nonzero(np.isnan(left) & ~np.isnan(right)))
+    if not count:
+        return ""
+    return f" ({count} are NaN: does it add to what it finds there? then its role is 'inout')"
 
 
 def _shown(value: np.generic) -> str:

@@ -213,8 +213,14 @@ class Inspection:
         self._inspector.begin()
         places = [self._inspector.compare(w.got, w.values, w.bounds) for w in self._wanted]
         answers = self._inspector.answers()
+        fresh = {each.name for each in self.buffers.args if each.role == "out"}
         found = [
-            mismatch(one.check.name, one.got.numpy(), _on_host(one.check, one.got.dtype))
+            mismatch(
+                one.check.name,
+                one.got.numpy(),
+                _on_host(one.check, one.got.dtype),
+                one.check.name in fresh,
+            )
             for one, place in zip(self._wanted, places, strict=True)
             if one.check is not None and _differs(one, answers.tally(place))
         ]

@@ -79,6 +79,7 @@ def advice(words: str) -> str:
         if breaking in _broken_by:
             return " earlier, and this process cannot use the GPU any more: start another"
         _broken_by.add(breaking)
+        return '; the target "cuda -emulate" tells in which thread and line, at small sizes'
     return ""
 
 

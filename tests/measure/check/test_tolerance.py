@@ -28,8 +28,8 @@ KINDS = [
 WIDE = [kind for kind in KINDS if kind[1] not in ("float16", "bfloat16")]
 
 
-def mismatch(name, got, expected, allowed):
-    return compare.mismatch(name, got, allowed.expected(np.asarray(expected)))
+def mismatch(name, got, expected, allowed, **more):
+    return compare.mismatch(name, got, allowed.expected(np.asarray(expected)), **more)
 
 
 N = 32
@@ -233,6 +233,19 @@ def test_elements_that_were_not_written_are_counted(dtype, byte):
         "them? is its role 'inout'?)"
     )
     assert told.startswith(start)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_sums_that_begin_with_what_was_there_are_counted_where_that_is_no_value(dtype):
+    expected = np.zeros(12, dtype)
+    expected[0] = np.nan
+    got = expected.copy()
+    got[3:5] = np.nan
+    told = mismatch("y", got, expected, tolerance(dtype, 1), fresh=True)
+    assert "(2 are NaN: does it add to what it finds there? then its role is 'inout')" in told
+    assert "are NaN" not in mismatch("y", got, expected, tolerance(dtype, 1))
+    got[3:5] = 1
+    assert "are NaN" not in mismatch("y", got, expected, tolerance(dtype, 1), fresh=True)
 
 
 def test_bytes_tell_nothing_of_what_was_written():
