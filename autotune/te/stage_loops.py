@@ -10,6 +10,7 @@ from typing import SupportsIndex, cast
 from autotune.errors import ScheduleError
 from autotune.ir import Expr, ForKind, IntImm, IterVar, Range, Var, whole
 from autotune.te.intrinsics import thread_axis
+from autotune.te.pragmas import warn_of_slip
 from autotune.te.relation import FuseRelation, SingletonRelation, SplitRelation, extent_of
 from autotune.te.stage_state import IterAttr, StageState
 from autotune.te.step import Bind, Fuse, Parallel, Pragma, Reorder, Split, Unroll, Vectorize
@@ -278,6 +279,7 @@ class LoopPrimitives(StageState):
           ...                 ...
         """
         at = self.position("pragma", axis)
+        warn_of_slip(key)
         setting = _setting(axis, key, value)
         self.schedule.record(Pragma(self.key, at, key, setting))
         old = self.attr(axis)

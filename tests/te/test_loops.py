@@ -5,6 +5,10 @@ import pytest
 from autotune import te
 from autotune.errors import ScheduleError
 from autotune.ir import ForKind, IntImm
+from autotune.lowering import launch_bounds
+from autotune.lowering.passes import pipeline, tensor_cores, unroll, warpgroups
+from autotune.te.pragmas import KNOWN
+from autotune.te.stage_state import IMPORTS
 from tests.te.graphs import chain, matmul
 
 
@@ -250,6 +254,18 @@ def test_pragmas_are_kept_with_their_values(stage):
     stage.pragma(i, "note")
     expected = (("unroll_explicit", 1), ("auto_unroll_max_step", 16), ("note", 0))
     assert stage.attr(i).pragmas == expected
+
+
+def test_a_slip_in_the_name_of_a_pragma_is_a_warning(stage):
+    i, *_ = stage.op.axis
+    with pytest.warns(UserWarning, match="'auto_unroll_max_stp' has no effect; did you mean"):
+        stage.pragma(i, "auto_unroll_max_stp", 16)
+
+
+def test_the_hints_that_lowering_reads_are_known():
+    read = [unroll.MAX_STEP, unroll.EXPLICIT, tensor_cores.TENSOR_CORE, warpgroups.WGMMA]
+    read += [pipeline.PERSISTENT, launch_bounds.MIN_BLOCKS, *IMPORTS]
+    assert sorted(read) == sorted(KNOWN)
 
 
 def test_pragmas_stay_when_the_loop_is_split_bound_or_fused(stage):
