@@ -23,7 +23,7 @@ from autotune.kernel_tuner.launch import Divisor, LaunchRule, plain_number
 from autotune.kernel_tuner.measured import Measured, device_name
 from autotune.kernel_tuner.objective import Wanted, wanted_of
 from autotune.kernel_tuner.observers.nvml import NVMLObserver, check_parameters, observers_of
-from autotune.kernel_tuner.observers.observer import OutputObserver
+from autotune.kernel_tuner.observers.observer import BenchmarkObserver, OutputObserver
 from autotune.kernel_tuner.renamed_arguments import takes_older_names
 from autotune.kernel_tuner.results import (
     Metric,
@@ -140,7 +140,7 @@ def tune_kernel(
     )
     target = _target(problem)
     seen, own = observers_of(observers, target)
-    wanted = shown.wanted(observers)
+    wanted = shown.wanted(observers, later=choice.name in ("brute_force", "random_sample"))
     looking = any(isinstance(each, OutputObserver) for each in own)
     checker = Checker(answer, atol, verify, arguments, not looking, device)
     how = Measured(device, iterations, seen, wanted)
@@ -155,6 +155,7 @@ def tune_kernel(
     if file is not None:
         file.add(results)
         file.write()
+    wanted.check(found[0])
     return found
 
 
@@ -174,11 +175,12 @@ class _Shown:
     verbose: bool
     quiet: bool
 
-    def wanted(self, observers: object, held: Iterable[str] = ()) -> Wanted:
+    def wanted(self, observers: object, held: Iterable[str] = (), later: bool = False) -> Wanted:
         """Return what is best, among items of results that observers or a cache bring."""
         listed = observers if isinstance(observers, list | tuple) else []
         seen = [each for each in listed if isinstance(each, NVMLObserver)]
-        return wanted_of(self.objective, self.higher, self.metrics, seen, held)
+        own = any(isinstance(each, BenchmarkObserver) for each in listed)
+        return wanted_of(self.objective, self.higher, self.metrics, seen, held, own, later)
 
     def finished(
         self, results: Sequence[Result], wanted: Wanted, about: Mapping[str, Any]

@@ -26,16 +26,28 @@ class Wanted:
         higher: whether more of it is better.
         metrics: added to results.
         energy: whether energy is measured.
+        later: whether results may have it only when all are measured; the search does without.
     """
 
     name: str
     higher: bool
     metrics: Mapping[str, Metric]
     energy: bool
+    later: bool = False
+
+    def check(self, results: Sequence[Result]) -> None:
+        """Raise if no result has what is wanted.
+
+        Raises:
+            TunerError: it was to come, and has not.
+        """
+        if results and not any(self.name in each for each in results):
+            known = ", ".join(results[0])
+            raise TunerError(f"objective: expected one of {known}, got {shown(self.name)}")
 
     def objective(self, result_of: Callable[[MeasureInput, MeasureResult], Result]) -> Objective:
         """Return the objective that the strategy minimises."""
-        if self.name == "time":
+        if self.name == "time" or self.later:
             return TIME
 
         def cost(inp: MeasureInput, result: MeasureResult) -> float:
@@ -55,6 +67,8 @@ def wanted_of(
     metrics: Mapping[str, Metric],
     observers: Sequence[NVMLObserver],
     held: Iterable[str] = (),
+    own: bool = False,
+    later: bool = False,
 ) -> Wanted:
     """Return what is best.
 
@@ -63,6 +77,8 @@ def wanted_of(
         metrics: added to results.
         observers: bring items of results.
         held: other items of results, of a cache.
+        own: whether observers of the user's own add items when all configurations are measured.
+        later: whether what is best may be one of these, as the strategy need not know it.
 
     Raises:
         TunerError: there is no such item of results.
@@ -70,7 +86,11 @@ def wanted_of(
     observed = [name for each in observers for name in each.observables]
     name = objective or "time"
     known = list(dict.fromkeys(["time", *observed, *metrics, *held]))
-    if name not in known:
-        raise TunerError(f"objective: expected one of {', '.join(known)}, got {shown(name)}")
+    later = own and later and name != "time"
+    if name not in known and not later:
+        only = "; what observers of your own add is the objective of strategy='brute_force' and "
+        only += "'random_sample' alone, as they are asked after the search"
+        expected = f"expected one of {', '.join(known)}, got {shown(name)}"
+        raise TunerError(f"objective: {expected}{only if own else ''}")
     more = name in _HIGHER if higher is None else bool(higher)
-    return Wanted(name, more, metrics, any(each.energy for each in observers))
+    return Wanted(name, more, metrics, any(each.energy for each in observers), later)

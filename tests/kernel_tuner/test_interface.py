@@ -353,6 +353,27 @@ def test_observers_of_scripts_see_a_run_of_each_configuration(arguments, tmp_pat
     assert accuracy.runs == 3  # the cache has what was observed
 
 
+def test_what_observers_of_scripts_add_may_be_the_objective(arguments):
+    class Blocks(BenchmarkObserver):
+        def register_configuration(self, params):
+            self.block = params["block_size_x"]
+
+        def get_results(self):
+            return {"block": self.block}
+
+    best = {"observers": [Blocks()], "objective": "block"}
+    assert tune(arguments, **best)[1]["best_config"]["block_size_x"] == 32
+    best |= {"objective_higher_is_better": True, "strategy": "random_sample"}
+    best |= {"strategy_options": {"max_fevals": 3}}
+    assert tune(arguments, **best)[1]["best_config"]["block_size_x"] == 128
+    double = {"objective": "double", "metrics": {"double": "2 * block"}}
+    assert tune(arguments, **best | double)[1]["best_config"]["block_size_x"] == 128
+    with pytest.raises(TunerError, match=r"expected one of .*, block, got 'blocks'"):
+        tune(arguments, **best | {"objective": "blocks"})
+    with pytest.raises(TunerError, match="of strategy='brute_force' and 'random_sample' alone"):
+        tune(arguments, **best | {"strategy": "genetic_algorithm"})
+
+
 def test_what_observers_cannot_have_or_say_is_refused(arguments):
     class Streams(BenchmarkObserver):
         def before_start(self):
