@@ -46,6 +46,8 @@ def unknown_dtype(dtype: object) -> str:
             f"{said}; complex numbers are pairs in a last axis of 2: declare {part} of shape "
             f"(..., 2), and pass x.view({part!r}).reshape(*x.shape, 2)"
         )
+    if str(dtype).startswith((">", "<")):
+        return f"{said}; for another order of bytes pass x.astype(x.dtype.newbyteorder('='))"
     return said
 
 

@@ -46,6 +46,12 @@ def test_a_missing_barrier_is_a_race_with_both_lines():
         run(REVERSE.format(""))
 
 
+def test_a_barrier_of_the_whole_grid_is_told_to_be_the_end_of_a_kernel():
+    prelude = "#include <cooperative_groups.h>"
+    with pytest.raises(DeviceError, match="cooperative; end the kernel there, and let another go"):
+        run("  cooperative_groups::this_grid().sync();\n  b[t] = a[t];", prelude=prelude)
+
+
 def test_a_missing_barrier_is_found_in_dynamic_shared_memory():
     body = REVERSE.replace("__shared__ float s[64]", "extern __shared__ float s[]")
     with pytest.raises(DeviceError, match="race on dynamic shared memory"):

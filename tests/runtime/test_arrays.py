@@ -82,6 +82,12 @@ def test_complex_numbers_are_told_how_they_are_passed():
         dtype_name(np.zeros(3, np.complex128).dtype)
 
 
+def test_numbers_in_another_order_of_bytes_are_told_how_to_change_it():
+    swapped = np.arange(3.0).astype(np.dtype("float64").newbyteorder("S"))
+    with pytest.raises(KernelError, match=r"x\.astype\(x\.dtype\.newbyteorder\('='\)\)"):
+        dtype_name(swapped.dtype)
+
+
 def test_an_unknown_dtype_is_named():
     with pytest.raises(KernelError, match="complex64"):
         array(np.zeros(2, "complex64"))

@@ -65,7 +65,7 @@ struct grid_group {
   static dim3 block_index() { return dim3(blockIdx); }
   void sync(int line = __builtin_LINE()) const {
     emulator::fail("grid_group::sync in line %d: " EMULATOR_THREAD " waits for the whole grid, but the launch is "
-                   "not cooperative",
+                   "not cooperative; end the kernel there, and let another go on (calls=)",
                    line, EMULATOR_WHERE(emulator::current));
   }
 };
