@@ -241,6 +241,11 @@ class BuildResult:
     code_hash: str = ""
     reference: Reference | None = field(default=None, repr=False, compare=False)
 
+    @property
+    def filename(self) -> str:
+        """TVM's name of `artifact`."""
+        return self.artifact
+
     def mark(
         self, result: MeasureResult, stages: tuple[float, ...] | None = None
     ) -> MeasureResult:

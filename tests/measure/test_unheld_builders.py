@@ -15,6 +15,7 @@ def test_artifacts_stay_as_long_as_the_results_that_name_them():
     gc.collect()
     places = [Path(result.artifact) for result in results]
     assert all(place.exists() for place in places)
+    assert [result.filename for result in results] == [str(place) for place in places]
     del results[0]
     gc.collect()
     assert all(place.exists() for place in places)
