@@ -30,6 +30,11 @@ def load_library(path: str, what: str) -> ctypes.CDLL:
 
 def _refusal(folder: Path) -> str:
     """Return why no code is loaded from a folder; empty where it is."""
+    if not folder.exists():
+        return (
+            "its folder is gone; a builder removes what it built when it is closed or no longer "
+            "held: hold it while that is run"
+        )
     try:
         flags = os.statvfs(folder).f_flag
     except OSError:

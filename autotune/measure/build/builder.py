@@ -169,22 +169,14 @@ class LocalBuilder(Builder):
     def build(
         self, measure_inputs: Sequence[MeasureInput | NamesTrial], verbose: int = 1
     ) -> Sequence[BuildResult | MeasureResult]:
-        """Build a batch and wait for it.
+        """Build a batch and wait for it; ``verbose`` is kept for scripts of the auto-scheduler.
 
-        Args:
-            measure_inputs: what is built. Its artifacts stay as long as the results are held,
-                also by those who do not hold the builder.
-            verbose: kept for scripts of the auto-scheduler.
+        The artifacts are removed with the builder: hold it as long as they are run.
         """
         del verbose
         # What the `build` of a subclass hands on must not come back to it.
         start = self._start if takes_batches(self, LocalBuilder, "build") else self.submit
-        futures = [start(as_trial(inp)) for inp in measure_inputs]
-        results = [future.result() for future in futures]
-        for result in results:
-            if isinstance(result, BuildResult):
-                weakref.finalize(result, _outlived, self).atexit = False
-        return results
+        return [future.result() for future in [start(as_trial(inp)) for inp in measure_inputs]]
 
     def discard(self, build_result: BuildResult) -> None:
         """Remove an artifact; a long run would fill the disk otherwise."""
@@ -210,11 +202,6 @@ class LocalBuilder(Builder):
             self._batcher.stop()  # the batch at work ends with the workers
         self._pool.close()
         super().close()
-
-
-def _outlived(builder: LocalBuilder) -> None:
-    """Do nothing: what a builder made has outlived its last use, until which it kept it."""
-    del builder
 
 
 @functools.cache
