@@ -47,9 +47,9 @@ def _call_mismatch(kernel: Kernel, one: KernelCall) -> str | None:
         told = [i for i in wrong if pairs[i][0].kind != ADDRESS or pairs[i][1].name not in fitting]
         return _wrong(one, told[0], *pairs[told[0]]) if told else None
     if all(p.sure for p in written):
-        told = count_mismatch(kernel, one, [p.text for p in written])
         of_own = any(not p.kind for p in written)
-        return told + "; structs are not passed by value: take their members" * of_own
+        advice = "; structs are not passed by value: take their members" if of_own else ""
+        return count_mismatch(kernel, one, [p.text for p in written]) + advice
     return None
 
 
