@@ -101,7 +101,17 @@ def _first_of_all(module):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def own_cache(tmp_path_factory):
+def nothing_stays_in_temporary_folders(tmp_path_factory):
+    """Keep what autotune and tests leave there out of everyone's folder."""
+    from tests.temporary_files import own_temporary_files
+
+    tmp_path_factory.getbasetemp()  # whose files stay, for who wants to know why a test failed
+    with own_temporary_files():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(nothing_stays_in_temporary_folders, tmp_path_factory):
     """Keep the cache of whoever runs the tests out of them, and theirs out of it."""
     from tests.caches import make_cache
 

@@ -44,7 +44,7 @@ ENDLESS = {
   while (__any_sync(~0u, k >= 0))  // @
     k = __shfl_xor_sync(~0u, k, 1);  // @
   b[t] = k;""",
-        "run at {lines}",
+        "runs? at {lines}",
     ),
     "computes_halves": (
         """__half h = __float2half(1.f);

@@ -17,6 +17,9 @@ from autotune.runtime.nvidia import driver as cuda_driver
 from autotune.target import Target
 from autotune.target.query import cuda_device_count
 
+# Not in the folder that each process of tests has for its own files: they share the device.
+_DEVICE = Path(tempfile.gettempdir(), f"autotune-tests-gpu-{os.getuid()}.lock")
+
 
 def _missing():
     if not cuda_device_count():
@@ -69,8 +72,7 @@ def pytest_collection_modifyitems(items):
 def share_of_the_device(request):
     """Let tests that bear company run side by side, and those marked `alone` one at a time."""
     alone = _needs_the_device_alone(request.node)
-    path = Path(tempfile.gettempdir(), f"autotune-tests-gpu-{os.getuid()}.lock")
-    with path.open("w") as device:
+    with _DEVICE.open("w") as device:
         fcntl.flock(device, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         yield
 
