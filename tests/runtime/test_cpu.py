@@ -229,40 +229,43 @@ def test_any_byte_can_be_the_poison_of_all_sets_or_of_one(index):
     assert [int(z.numpy()[0]) for _, z in buffers.sets] == [before if c else 7 for c in chosen]
 
 
+# Random reads: their cost is latency, which the prefetchers cannot hide.
+WALKS = """
+#include <time.h>
+static double now(void) {
+  struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + 1e-9 * t.tv_nsec;
+}
+void walks(const int *next, int *y, double *took) {
+  for (int walk = 0; walk < 2; walk++) {
+    double begin = now();
+    int i = 0;
+    for (int k = 0; k < STEPS; k++) i = next[i];
+    y[walk] = i;
+    took[walk] = now() - begin;
+  }
+}"""
+
+
 def test_a_cold_run_reads_memory_and_a_warm_one_the_cache(loaded):
-    # Random reads: their cost is latency, which the prefetchers cannot hide.
-    source = """
-    void walk(const int *next, int *y) {
-      int i = 0;
-      for (int k = 0; k < N; k++) i = next[i];
-      y[0] = i;
-    }
-    """
+    """A cold run takes longer for what it reads first than for the same once more."""
     size = 1 << 16
-    walk = SourceKernel(
-        "walk",
-        source,
-        [arg("next", (size,), "int32"), arg("y", (1,), "int32", "out")],
-        {"N": 4000},
-    ).kernel("c")
+    args = [arg("next", (size,), "int32"), arg("y", (2,), "int32", "out")]
+    args += [arg("took", (2,), "float64", "out")]
+    executable = loaded(SourceKernel("walks", WALKS, args, {"STEPS": 4000}).kernel("c"))
     order = np.random.default_rng(0).permutation(size).astype("int32")
     following = np.empty(size, "int32")
     following[order] = np.roll(order, -1)
-    executable = loaded(walk)
     buffers = executable.allocate([following])
 
-    def least(**more):
-        options = TimeOptions(number=20, repeat=5, **more)
-        return min(executable.time(buffers, options).samples_s)
+    def ratios(**more):
+        for _ in range(40):
+            executable.time(buffers, TimeOptions(number=1, repeat=1, **more))
+            first, again = buffers.sets[0][2].numpy()
+            yield first / again
 
-    # What others do takes cache and time from both: the least of several tries is an idle host's.
-    warm, cold = [], []
-    for _ in range(20):
-        warm.append(least())
-        cold.append(least(flush_cache=True))
-        if min(cold) > 1.5 * min(warm):
-            return
-    pytest.fail(f"cold {cold}, warm {warm}")
+    # What others do takes cache and time from either walk, but not from most of those it may.
+    assert np.median(list(ratios(flush_cache=True))) > 1.5
+    assert min(ratios()) < 1.2
 
 
 def test_candidates_of_one_task_share_buffers(loaded):
