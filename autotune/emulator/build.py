@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from autotune.codegen.packed import constants_filler, packed_name
@@ -14,7 +15,7 @@ from autotune.emulator.check_flags import CHECK_FLAGS
 from autotune.emulator.inline_ptx import with_ptx
 from autotune.emulator.precompiled import INCLUDE, header_digest, precompiled
 from autotune.errors import CompileError, KernelError
-from autotune.kernel.comments import without_comments
+from autotune.kernel.comments import FIRST_LINE, without_comments
 from autotune.kernel.entry import c_text, declaration_advice, identifier, is_expression
 from autotune.kernel.kernel import Kernel, KernelCall, Scalar, item_bytes
 from autotune.kernel.signature import describe_argument
@@ -37,6 +38,8 @@ _NOT_CLUSTERS = re.compile(r"\b(?:void|static|inline|extern)\b|\"C\"|__attribute
 _CLUSTERS = re.compile(r"\b__cluster_dims__\s*\((?:[^()]|\([^()]*\))*\)")
 _HEADERS = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(<[^>\n]+>)", re.M)
 _DIRECTIVE = re.compile(r"^\s*#.*$", re.MULTILINE)
+# In knobs what may belong to the text behind them: comments, operands of its asm statements.
+_BEYOND_KNOBS = re.compile(r'/\*|"')
 _ALIGNMENT = re.compile(r"\b(?:__align__|alignas)\s*\(\s*\w+\s*\)")
 
 
@@ -271,7 +274,19 @@ def _cluster(kernel: Kernel, entry: str) -> str:
 
 
 def _on_host(source: str) -> str:
-    """Rewrite what no macro can: declarations of dynamic shared memory, line by line as before."""
+    """Rewrite what no macro can: asm statements, and declarations of shared memory.
+
+    Knobs differ by trial, the long text behind them does not, and is rewritten once.
+    """
+    knobs, mark, body = source.partition(FIRST_LINE)
+    if not mark or _BEYOND_KNOBS.search(knobs):
+        return _rewritten(source)
+    return f"{_rewritten(knobs)}{mark}{_rewritten(body)}"
+
+
+@lru_cache(maxsize=32)
+def _rewritten(source: str) -> str:
+    """Return the text for the host, line by line as before."""
 
     def reference(found: re.Match[str]) -> str:
         words = f"{found['before']} {found['type']}".replace("static", " ")

@@ -11,6 +11,7 @@ from autotune.emulator import (
     emulated,
     emulated_together,
 )
+from autotune.emulator.build import _rewritten
 from autotune.errors import CompileError, KernelError
 from autotune.kernel import SourceKernel, arg
 from tests.emulator.test_language import F32, run
@@ -186,3 +187,27 @@ def test_a_kernel_that_reads_a_texture_is_told_that_there_are_none(read, tmp_pat
     kernel = SourceKernel("f", text, args, block=32).kernel("cuda")
     with pytest.raises(CompileError, match=r"the emulator has no textures .* AUTOTUNE_EMULATE"):
         compile_emulated([kernel], tmp_path / "f.so")
+
+
+@pytest.mark.parametrize(("more", "hits"), [({}, 2), ({"OPERAND": '"=r"(word)'}, 0)])
+def test_the_text_behind_knobs_is_rewritten_once_for_all_their_values(more, hits, tmp_path):
+    """But where a knob may be a part of an asm statement in that text."""
+    operand = "OPERAND" if more else '"=r"(word)'
+    text = f"""extern "C" __global__ void knobs(unsigned* a) {{
+  extern __shared__ unsigned words[];
+  unsigned word;
+  asm("mov.u32 %0, 7;" : {operand});
+  words[threadIdx.x] = word + MORE;
+  a[threadIdx.x] = words[threadIdx.x];
+}}"""
+    args = [arg("a", (32,), "uint32", "out")]
+    before = _rewritten.cache_info().hits
+    for number in range(3):
+        defines = {"MORE": number, **more}
+        source = SourceKernel("knobs", text, args, defines, block=32, shared_bytes=128)
+        emulated(source.kernel("cuda"))
+    assert _rewritten.cache_info().hits - before == hits
+    library = compile_emulated(source.kernel("cuda"), tmp_path / "knobs.so")
+    values = np.zeros(32, "uint32")
+    EmulatedKernel(library, source.kernel("cuda")).run([values])
+    assert (values == 9).all()
