@@ -43,6 +43,8 @@ SMALLER = {
     "docs/stencil.md": {"    4,\n": "    1,\n"},
     "docs/several_kernels.md": {"    4,\n": "    1,\n"},
 }  # fmt: skip
+# What newcomers type first: run always, and of the other pages a few, but where all cases run.
+FIRST = ("README.md", "docs/start.md", "docs/first_te_template.md")
 MARKS = re.compile(r"|fragment|output|[\w-]+\.(py|cu|c|h|cpp)")
 _COMMAND = re.compile(r"^ {4}((?:python -m benchmarks|autotune |make )[^#\n]*)", re.MULTILINE)
 _KNOB = re.compile(r"^ +\d+ (\w+): [A-Z]\w+\(", re.MULTILINE)
@@ -68,17 +70,12 @@ def text_to_run(path):
 
 
 def programs():
-    """Return the pages that are run; few of those that take long, but where all cases run."""
+    """Return the pages that are run; a page takes seconds."""
     return [
-        pytest.param(path, marks=[pytest.mark.many_cases] * is_emulated(path))
+        pytest.param(path, marks=[pytest.mark.many_cases] * (name(path) not in FIRST))
         for path in PAGES
         if any(b.runs or b.commands for b in blocks(path.read_text("utf-8")))
     ]
-
-
-def is_emulated(path):
-    """Return whether a page compiles kernels for the emulator, each of which takes seconds."""
-    return any(b.runs and "cuda -emulate" in b.text for b in blocks(text_to_run(path)))
 
 
 def commands():
