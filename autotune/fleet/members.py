@@ -60,6 +60,7 @@ class Members:
         lease_s: seconds after which a silent worker is lost.
         patience_s: seconds after which a silent scheduler is taken to be gone.
         install: gives agents to workers without one; called while there are any.
+        clock: returns monotonic time in seconds.
     """
 
     def __init__(
@@ -70,8 +71,10 @@ class Members:
         lease_s: float,
         patience_s: float,
         install: Callable[[], None] | None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._link, self._queue = link, queue
+        self._clock = clock
         self._sender = sender
         self._lease_s, self._patience_s = lease_s, patience_s
         self._install = install
@@ -84,7 +87,7 @@ class Members:
         self._by_number: dict[int, tuple[Member, str]] = {}
         # By address: when the time of its last heartbeat changed, by our clock, and that time.
         self._heard: dict[str, tuple[float, float]] = {}
-        self._noted = time.monotonic()
+        self._noted = clock()
         self._answer_s = min(_ANSWER_S, max(_POLL_S, patience_s / 2))
         self._asked: dict[str, Future[object]] = {}
         # Workers that are not used, by their addresses: the agent, and the reason.
@@ -158,7 +161,7 @@ class Members:
 
     def _look(self) -> None:
         """Ask the scheduler for its workers, and note which have joined and left."""
-        now = time.monotonic()
+        now = self._clock()
         try:
             self._link.revive()
             self._looking = self._link.seen()
@@ -170,7 +173,7 @@ class Members:
         if self._silent_since is not None:
             self._silent_since = None
             self._queue.revive()
-        self._note(seen, time.monotonic())
+        self._note(seen, self._clock())
         self._meet(seen)
         if not self._asked:
             self._first_look.set()
