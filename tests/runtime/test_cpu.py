@@ -264,8 +264,8 @@ def test_a_cold_run_reads_memory_and_a_warm_one_the_cache(loaded):
             yield first / again
 
     # What others do takes cache and time from either walk, but not from most of those it may.
-    assert np.median(list(ratios(flush_cache=True))) > 1.5
-    assert min(ratios()) < 1.2
+    assert np.median(list(ratios(flush_cache=True))) > 3
+    assert min(ratios()) < 1.5
 
 
 def test_candidates_of_one_task_share_buffers(loaded):
