@@ -5,6 +5,7 @@ What autotune leaves on purpose, for its user to read or to append to a log, nob
 
 import contextlib
 import multiprocessing.util
+import os
 import shutil
 import tempfile
 
@@ -16,6 +17,7 @@ def own_temporary_files():
     """Have this process, and those that it starts, make temporary files in a folder that goes."""
     multiprocessing.util.get_temp_dir()  # removed at exit, by who must find it there
     folder = tempfile.mkdtemp(prefix="autotune-tests-")  # short, as paths of sockets are
+    os.chmod(folder, 0o711)  # PostgreSQL runs as another user
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", folder)
         patch.setattr(tempfile, "tempdir", folder)
