@@ -137,9 +137,9 @@ def test_a_race_is_run_in_quiet_and_a_check_is_not(windows, tmp_path):
     assert result.extra["verified"]
     spans = [tuple(map(float, line.split())) for line in runs.read_text().splitlines()]
     inside = [sum(a <= begin and end <= b for begin, end in spans) for a, b in windows]
-    # Two runs to warm up and one that counts; nothing is run to be checked.
+    # Two runs to warm up and one that counts, or two if one lost its core; none is to be checked.
     timed, *heats = inside
-    assert timed == 3
+    assert timed == 2 + len(result.costs) + (result.evidence.dropped or 0)
     assert len(heats) == 3
     assert min(heats) >= 2
     assert sum(inside) == len(spans)
