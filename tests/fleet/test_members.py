@@ -163,15 +163,12 @@ def test_a_scheduler_that_answers_too_late_is_told_by_the_name_of_the_error(watc
     assert "s (TimeoutError): the fleet is gone" in str(queue.over)
 
 
-def test_a_program_that_was_stopped_gives_up_no_worker_for_what_it_did_not_hear(
-    watched, monkeypatch
-):
+def test_a_program_that_was_stopped_gives_up_no_worker_for_what_it_did_not_hear(watched):
     door, here, _ = watched
     door.workers = {"tcp://one": (told(FACTS), "a1")}
     until(lambda: names(here) == ["one"])
     later_s = 0.0
-    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + later_s)
-    monkeypatch.setattr(members, "time", clock)
+    here._clock = lambda: time.monotonic() + later_s
 
     def pass_(seconds):
         nonlocal later_s
