@@ -34,6 +34,8 @@ PRODUCER_REGISTERS = 40
 OTHER_REGISTERS = 40
 # And those that a persistent kernel needs on top.
 PERSISTENT_REGISTERS = 16
+# Rows that a box has beyond an operand from which on the last ones are loaded by a box of as many.
+LEAST_BEYOND = 8
 # Of a TMA box of results.
 BOX_BYTES = 16 * 128
 # Of 16 rows of 128 results, each row padded by 16 bytes.
@@ -323,6 +325,11 @@ class TmaTiling:
             return asked.k, self.m // 2, 2 * chunk
         return self._rows_along_k(asked), self.m, chunk
 
+    def _loads_last_rows(self, rows: int, columns: int, box_rows: int) -> bool:
+        """Return whether the last rows of a K-major operand are loaded by a box of as many."""
+        plain = self.shape.dtype in HALVES and not self.shape.gathers
+        return plain and rows % box_rows > 0 and box_rows - rows % box_rows >= LEAST_BEYOND
+
     def maps(self, asked: Product) -> dict[str, str]:
         """Return the tensor maps of a, b and c; a and b may be padded copies."""
         s, c, k = self.shape, self.choice, self.k
@@ -337,6 +344,11 @@ class TmaTiling:
         sides = {"A_MAP": a, "B_MAP": b}
         if self.smem_epilogue and asked.n % 8 == 0:
             sides["C_MAP"] = (asked.m, asked.n, self.written_rows)
+        along_k = {"A": a if not transposed[0] else None, "B": b if transposed[1] else None}
+        for name, sizes in along_k.items():
+            if sizes is not None and self._loads_last_rows(*sizes):
+                rows, columns, box_rows = sizes
+                sides[f"{name}_LAST_MAP"] = (rows, columns, rows % box_rows)
         # TMA moves bits as they are: of integers a map has any type of the same size.
         kinds = {"C_MAP": "tf32"} if self.integers else {}
         kind = "float16" if self.integers else s.dtype

@@ -1,5 +1,21 @@
 // The producer of gemm_tma.cu: one thread issues the TMA loads of one K tile after another.
 __constant__ __align__(128) TensorMap a_map = {{A_MAP}}, b_map = {{B_MAP}};
+// Where tiles reach beyond a K-major operand, a box of as many rows as its last part has: TMA takes longer to write
+// zeros than to load as many rows.
+#ifdef A_LAST_MAP
+__constant__ __align__(128) TensorMap a_last_map = {{A_LAST_MAP}};
+constexpr bool A_LAST = true;
+#else
+#define a_last_map a_map
+constexpr bool A_LAST = false;
+#endif
+#ifdef B_LAST_MAP
+__constant__ __align__(128) TensorMap b_last_map = {{B_LAST_MAP}};
+constexpr bool B_LAST = true;
+#else
+#define b_last_map b_map
+constexpr bool B_LAST = false;
+#endif
 
 // Returns where items of a K tile are in a row of a K-major operand: filters have no zeros behind the channels of a tap, as
 // the boxes of images have, by which integers of the next tap are multiplied.
@@ -16,15 +32,16 @@ template <bool ALONG_K> struct Side {};
 
 // Loads a K tile of TILE rows or columns from `first` on, of EXTENT in all (WHOLE: no bounds checks). With several
 // BLOCKS this one, of a rank among them, multicasts its part to those whose bits are set in `blocks`. K-major boxes are
-// PARTS parts.
-template <int TILE, int EXTENT, bool WHOLE, int PARTS, int BLOCKS>
+// PARTS parts; with LAST_BOX one that would reach beyond the operand is loaded by a map of its own.
+template <int TILE, int EXTENT, bool WHOLE, int PARTS, int BLOCKS, bool LAST_BOX>
 __device__ __forceinline__ void copy_operand(
-    Side<true>, unsigned to, const TensorMap& map, const Item* operand, int first, int k, unsigned full, int rank,
+    Side<true>, unsigned to, const TensorMap& whole, const TensorMap& last, const Item* operand, int first, int k, unsigned full, int rank,
     unsigned blocks) {
 #pragma unroll
   for (int part = 0; part < PARTS / BLOCKS; ++part) {
     const int share = (BLOCKS > 1 ? rank : part) * (TILE / PARTS);
     if (!WHOLE && first + share >= EXTENT) return;
+    const TensorMap& map = LAST_BOX && first + share + TILE / PARTS > EXTENT ? last : whole;
 #pragma unroll
     for (int i = 0; i < CHUNK; i += PANEL)
       tma_load<BLOCKS>(to + (i / PANEL * TILE + share) * 128, map, operand, place_along_k(k + i), first + share,
@@ -50,9 +67,9 @@ __device__ __forceinline__ void load_k_rows(
 #endif
 }
 
-template <int TILE, int EXTENT, bool WHOLE, int PARTS, int BLOCKS>
+template <int TILE, int EXTENT, bool WHOLE, int PARTS, int BLOCKS, bool LAST_BOX>
 __device__ __forceinline__ void copy_operand(
-    Side<false>, unsigned to, const TensorMap& map, const Item* operand, int first, int k, unsigned full, int rank,
+    Side<false>, unsigned to, const TensorMap& map, const TensorMap&, const Item* operand, int first, int k, unsigned full, int rank,
     unsigned blocks) {
   // Each block loads as many panels of a K tile, or, where these cannot be shared out evenly, all panels in turn.
   constexpr bool EVENLY = TILE % (PANEL * BESIDE * BLOCKS) == 0;
@@ -65,8 +82,9 @@ __device__ __forceinline__ void copy_operand(
 }
 
 // Returns the bytes that all blocks of a cluster load of a K tile of an operand.
-template <bool ALONG_K, int TILE, int EXTENT, bool WHOLE, int BLOCKS>
+template <bool ALONG_K, int TILE, int EXTENT, bool WHOLE, int BLOCKS, bool LAST_BOX>
 __device__ __forceinline__ int bytes_of(int first) {
+  if (LAST_BOX) return (EXTENT - first < TILE ? (first < EXTENT ? EXTENT - first : 0) : TILE) * CHUNK * ITEM_BYTES;
   constexpr int STEP = ALONG_K ? TILE / BLOCKS : PANEL * BESIDE, COUNT = (TILE + STEP - 1) / STEP;
   constexpr int EACH = STEP * CHUNK * ITEM_BYTES / (ALONG_K ? 1 : JOINED);
   if (WHOLE) return COUNT * EACH;
@@ -102,8 +120,8 @@ struct Producer {
 
   // Arms the `full` barrier with the bytes of a K tile.
   __device__ __forceinline__ void expect(Tile tile) {
-    barrier_arrive_expect_tx(full(), bytes_of<A_ALONG_K, TILE_M, M, WHOLE_M || A_IM2COL, CLUSTER_N>(tile.m) +
-                               bytes_of<B_ALONG_K, TILE_N, N, WHOLE_N || B_IM2COL, CLUSTER_M>(tile.n));
+    barrier_arrive_expect_tx(full(), bytes_of<A_ALONG_K, TILE_M, M, WHOLE_M || A_IM2COL, CLUSTER_N, A_LAST>(tile.m) +
+                               bytes_of<B_ALONG_K, TILE_N, N, WHOLE_N || B_IM2COL, CLUSTER_M, B_LAST>(tile.n));
   }
 
   // Loads B; with several BLOCKS, a part of it for the blocks with tiles of these columns.
@@ -112,8 +130,8 @@ struct Producer {
 #if CONV && SWAP_AB
     load_im2col_k_tile<TILE_N>(stage() + A_BYTES, from.im2col_map, tile.n, first_channel(tile.m), k_tile * CHUNK, full());
 #else
-    copy_operand<TILE_N, N, WHOLE_N, CLUSTER_M, BLOCKS>(
-        Side<B_ALONG_K>(), stage() + A_BYTES, b_map, from.b + static_cast<size_t>(tile.matrix) * B_STRIDE, tile.n,
+    copy_operand<TILE_N, N, WHOLE_N, CLUSTER_M, BLOCKS, B_LAST>(
+        Side<B_ALONG_K>(), stage() + A_BYTES, b_map, b_last_map, from.b + static_cast<size_t>(tile.matrix) * B_STRIDE, tile.n,
         k_tile * CHUNK, full(), down_in_cluster(blockIdx.x),
         ((1 << CLUSTER_M) - 1) << (across_in_cluster(blockIdx.x) * CLUSTER_M + first_of_range()));
 #endif
@@ -129,8 +147,8 @@ struct Producer {
     unsigned blocks = 0;
 #pragma unroll
     for (int i = 0; i < CLUSTER_N; ++i) blocks |= 1 << (down_in_cluster(blockIdx.x) + i * CLUSTER_M + first_of_range());
-    copy_operand<TILE_M, M, WHOLE_M, CLUSTER_N, BLOCKS>(
-        Side<A_ALONG_K>(), stage(), a_map, from.a + static_cast<size_t>(tile.matrix) * A_STRIDE, tile.m, k_tile * CHUNK,
+    copy_operand<TILE_M, M, WHOLE_M, CLUSTER_N, BLOCKS, A_LAST>(
+        Side<A_ALONG_K>(), stage(), a_map, a_last_map, from.a + static_cast<size_t>(tile.matrix) * A_STRIDE, tile.m, k_tile * CHUNK,
         full(), across_in_cluster(blockIdx.x), blocks);
 #endif
   }
@@ -182,6 +200,8 @@ __device__ __forceinline__ void init_other_barriers(const SharedStorage& smem) {
 __device__ __forceinline__ void produce_prologue(const SharedStorage& smem, const Sources& from) {
   if (!A_IM2COL) prefetch_tensor_map(a_map);
   if (!B_IM2COL) prefetch_tensor_map(b_map);
+  if (A_LAST) prefetch_tensor_map(a_last_map);
+  if (B_LAST) prefetch_tensor_map(b_last_map);
   init_full_barriers(smem);
   Producer producer = {smem, from, {0, 1}};
   const Tile tile = tile_of(blockIdx.x);
