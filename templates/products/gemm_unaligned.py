@@ -62,10 +62,6 @@ MANY_ROWS, OF_COPIES_OF_MANY = 768, 0.98
 RANGES, WIDEST = tuple(range(1, 9)), 32
 # Of few rows those to which estimates were fitted.
 RANGES_OF_FEW = (1, 2, 4, 8)
-# Share that blocks of larger clusters than pairs take more which read b alone unaligned, and have
-# several tiles each: seven drawn products whose choice it changes took an H200 0.975 of the time,
-# none more than 1.001. Of six that read both operands three took more, 1.009 in the mean.
-IN_TURN = 0.08
 # Rows that a narrow tile has all of.
 ONE_TILE = 32
 TEXTS = (
@@ -250,7 +246,6 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     of_rows = common.pick(form.by_class, factors.class_pairs, factors.aligned_pairs)
     shares = 1 + of_rows * (form.cluster_n - 1) - factors.pairs_of_rows * (form.cluster_m - 1)
     shares += factors.ranges * (split > 1)
-    shares += IN_TURN * (steps > 1) * (form.blocks > 2) * (1 - form.by_class)
     cycles: float = factors.launch + steps * (work + writing) * shares + before
     return cycles
 

@@ -280,27 +280,3 @@ def test_copies_that_the_cache_does_not_hold_are_estimated_to_take_longer():
 def test_long_sums_on_copies_are_multiplied_by_tma_where_the_estimate_is_less_untuned():
     shape = Gemm(700, 777, 2301, "float16")
     assert gemm_half.by_boxes(PADDED.choice_on_copies(shape, HOPPER))
-
-
-@pytest.mark.parametrize(
-    "shape",
-    [
-        Gemm(1946, 2368, 3071, "float16", 1, False, True),
-        Gemm(2793, 2310, 2999, "float16", 1, False, True),
-    ],
-    ids=str,
-)
-def test_clusters_of_four_tiles_of_rows_do_not_take_turns_where_copies_are_faster(shape):
-    choice = PADDED.default_choice(shape, HOPPER)
-    assert gemm_half.by_boxes(choice)
-
-
-def test_blocks_of_larger_clusters_are_estimated_to_wait_from_tile_to_tile():
-    shape = Gemm(1946, 2368, 3071, "float16", 1, False, True)
-    choice = {**CHOICE, "wgmma": Form(0, 4, 1).knob, "warps_m": 8, "frags_n": 21, "stages": 5}
-
-    def estimated(rows):
-        return gemm_unaligned.estimate(replace(shape, m=rows), choice, HOPPER)
-
-    # Of one tile each they do not.
-    assert estimated(1946) > 2 * estimated(4 * 168)
