@@ -211,7 +211,7 @@ def kernel(
         raise TemplateError(f"gemm of few rows of {shape.dtype}: {reason}, got {shape}")
     tiling, c = SkinnyTiling(shape, choice), choice
     bulk, size = tiling.bulk, asked.batch * asked.m * asked.n
-    maps = bulk.maps(asked)
+    maps = {name: words for name, words in bulk.maps(asked).items() if name != "C_MAP"}
     sizes = common.defines(
         m=bulk.m, n=bulk.n, k=shape.k, c_m=asked.m, c_n=asked.n, threads=tiling.threads,
         resident=tiling.resident(), cluster=1 < c["split"] <= CLUSTERED, tf32=0,
@@ -226,7 +226,7 @@ def kernel(
         **sizes, **shape.operands(), **gemm_wgmma.product_text(bulk.tile_n),
         **gemm_wgmma.begin_and_end(asked.epilogue, whole=False),
         **gemm_tma.swapped_operands(shape),
-        "A_MAP": maps["A_MAP"], "B_MAP": maps["B_MAP"],
+        **maps,
     }  # fmt: skip
     a, b, *operands = first_names(asked)
     out = result_name(asked)

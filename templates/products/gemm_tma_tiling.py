@@ -34,8 +34,6 @@ PRODUCER_REGISTERS = 40
 OTHER_REGISTERS = 40
 # And those that a persistent kernel needs on top.
 PERSISTENT_REGISTERS = 16
-# Rows that a box has beyond an operand from which on the last ones are loaded by a box of as many.
-LEAST_BEYOND = 8
 # Of a TMA box of results.
 BOX_BYTES = 16 * 128
 # Of 16 rows of 128 results, each row padded by 16 bytes.
@@ -327,8 +325,7 @@ class TmaTiling:
 
     def _loads_last_rows(self, rows: int, columns: int, box_rows: int) -> bool:
         """Return whether the last rows of a K-major operand are loaded by a box of as many."""
-        plain = self.shape.dtype in HALVES and not self.shape.gathers
-        return plain and rows % box_rows > 0 and box_rows - rows % box_rows >= LEAST_BEYOND
+        return not self.shape.gathers and rows % box_rows > 0
 
     def maps(self, asked: Product) -> dict[str, str]:
         """Return the tensor maps of a, b and c; a and b may be padded copies."""

@@ -201,3 +201,24 @@ def test_what_tma_cannot_load_is_an_error_that_says_so(shape, message):
 def test_forms_are_values_of_the_knob():
     assert [gemm_tma.Form.of(form.knob) for form in gemm_tma.FORMS] == list(gemm_tma.FORMS)
     assert min(form.knob for form in gemm_tma.FORMS) > 1  # those are of other families
+
+
+@pytest.mark.parametrize(
+    ("shape", "form", "boxes"),
+    [
+        (Gemm(70, 100, 72, "float16", 1, False, True), gemm_tma.Form(0, 1), [6, 36]),
+        (Gemm(26, 100, 72, "bfloat16", 1, False, True), gemm_tma.Form(0, 1), [26, 36]),
+        (Gemm(70, 128, 144, "int8", 1, False, True), gemm_tma.Form(0, 1), [6, 0]),
+        (Gemm(70, 100, 72, "tf32", 1, False, True), gemm_tma.Form(1, 1), [6, 36]),
+        (Gemm(170, 100, 72, "float16", 1, False, True), gemm_tma.Form(0, 1, 0, 2), [10, 36]),
+        (Gemm(3, 104, 72, "float16"), SWAPPED, [0, 3]),
+        (Gemm(72, 104, 70, "float16", 1, True), gemm_tma.Form(0, 1), [0, 0]),
+        (Gemm(128, 128, 72, "float16", 1, False, True), gemm_tma.Form(0, 1), [0, 0]),
+    ],
+    ids=["both", "few-rows", "int8", "tf32", "parts-of-a-cluster", "swapped", "across", "whole"],
+)
+def test_no_rows_beyond_an_operand_are_loaded(shape, form, boxes):
+    choice = {**CHOICE, "wgmma": form.knob, "chunk": 32 if shape.dtype == "tf32" else 64}
+    maps = gemm_tma.TmaTiling(shape, choice).maps(shape)
+    words = [maps.get(f"{side}_LAST_MAP", "0").split(", ") for side in "AB"]
+    assert [int(each[14].rstrip("u"), 16) + 1 if len(each) > 14 else 0 for each in words] == boxes
