@@ -2,6 +2,7 @@
 
     python -m benchmarks.unseen [--seed 0] [--configs 24] [--only gemm] [--out unseen.jsonl]
     python -m benchmarks.unseen --networks --configs 3  # layers of known networks
+    python -m benchmarks.unseen --more-networks --configs 0  # of further networks, by subject
     python -m benchmarks.unseen --families --configs 0  # convolutions of families of networks
     python -m benchmarks.unseen --tables --configs 0 --only "1-D"   # of the tables in docs/
     python -m benchmarks.unseen --broad --configs 0 --seed 1        # drawn from more families
@@ -11,11 +12,11 @@
 
 Shapes are drawn from a seed (with ``--broad`` by `unseen.broad`, with ``--convolutions`` by
 `unseen.broad_convs`); some were chosen to be nasty (`unseen.shapes`), others are those of known
-networks (`unseen.networks`), convolutions of families of them in two types and for two batches
-(`unseen.families`), or of the tables in docs/ (`unseen.tables`). Of each layer the space is
-counted; the untuned default and configurations drawn evenly from the space are built by nvcc
-(ahead, on all cores), verified against PyTorch in float64 and timed in CUDA graphs. The default,
-the fastest three and PyTorch (cuDNN in both layouts) are then timed in turn. With ``--tune`` the
+networks (`unseen.networks`, `unseen.more_networks`), convolutions of families of them in two types
+and for two batches (`unseen.families`), or of the tables in docs/ (`unseen.tables`). Of each layer
+the space is counted; the untuned default and configurations drawn evenly from the space are built
+by nvcc (ahead, on all cores), verified against PyTorch in float64 and timed in CUDA graphs. The
+default, the fastest three and PyTorch (cuDNN in both layouts) are then timed in turn. With ``--tune`` the
 configuration is what a run of `AutoTuner` finds in 300 trials or ``--seconds``.
 Layers are prepared by several processes (``--processes``), which have the device in turns. A
 faulty kernel ends the process that measures; the next one goes on behind its layer.
@@ -41,6 +42,7 @@ from benchmarks.unseen.broad import broad, huge
 from benchmarks.unseen.broad_convs import broad_convs
 from benchmarks.unseen.families import of_families
 from benchmarks.unseen.layer import Layer, Way, with_compiled
+from benchmarks.unseen.more_networks import of_more_networks
 from benchmarks.unseen.networks import of_networks
 from benchmarks.unseen.report import Result, report, results, summary
 from benchmarks.unseen.shapes import drawn, nasty
@@ -83,6 +85,8 @@ def chosen(options: argparse.Namespace) -> list[Layer]:
         layers: Iterable[Layer] = of_tables()
     elif options.networks:
         layers = of_networks()
+    elif options.more_networks:
+        layers = of_more_networks()
     elif options.families:
         layers = of_families()
     elif options.convolutions:
@@ -191,6 +195,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--only", default=[""], nargs="*", help="parts of kinds and names")
     parser.add_argument("--networks", action="store_true", help="layers of known networks")
+    parser.add_argument("--more-networks", action="store_true", help="of further ones, by subject")
     parser.add_argument("--families", action="store_true", help="convolutions of networks")
     parser.add_argument("--tables", action="store_true", help="layers of the tables in docs/")
     parser.add_argument("--broad", action="store_true", help="all families but convolutions")
@@ -223,7 +228,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with ThreadPoolExecutor(options.processes) as pool:
             for ended in [pool.submit(_supervise, part, words, options) for part in parts]:
                 ended.result()
-    named = options.networks or options.tables or options.families
+    named = options.networks or options.more_networks or options.tables or options.families
     summary(results(options.out), "network" if named else "kind")
     return 0
 
