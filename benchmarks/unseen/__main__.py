@@ -16,8 +16,8 @@ networks (`unseen.networks`, `unseen.more_networks`), convolutions of families o
 and for two batches (`unseen.families`), or of the tables in docs/ (`unseen.tables`). Of each layer
 the space is counted; the untuned default and configurations drawn evenly from the space are built
 by nvcc (ahead, on all cores), verified against PyTorch in float64 and timed in CUDA graphs. The
-default, the fastest three and PyTorch (cuDNN in both layouts) are then timed in turn. With ``--tune`` the
-configuration is what a run of `AutoTuner` finds in 300 trials or ``--seconds``.
+default, the fastest three and PyTorch (cuDNN in both layouts) are then timed in turn. With
+``--tune`` the configuration is what a run of `AutoTuner` finds in 300 trials or ``--seconds``.
 Layers are prepared by several processes (``--processes``), which have the device in turns. A
 faulty kernel ends the process that measures; the next one goes on behind its layer.
 """

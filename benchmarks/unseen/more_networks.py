@@ -109,11 +109,15 @@ def _language() -> Layers:
 
 def _language_maps() -> Layers:
     return (
-        attention(1, 71, 1, 1500, 64, 1, False), attention(4, 8, 1, 3000, 256, 1, False, _BF16),
-        attention(16, 32, 1, 777, 128, 8, False), attention(1, 40, 1, 511, 128, 40, False),
+        attention(1, 71, 1, 1500, 64, 1, False),
+        attention(4, 8, 1, 3000, 256, 1, False, _BF16),
+        attention(16, 32, 1, 777, 128, 8, False),
+        attention(1, 40, 1, 511, 128, 40, False),
         attention(1, 32, 600, 600, 96, 32, True, _BF16),
-        attention(8, 12, 128, 128, 64, 12, False), norm("rms_norm", 7, 3072, _BF16),
-        norm("softmax", 12 * 128 * 8, 128, _F16), norm("layer_norm", 512, 768, _BF16),
+        attention(8, 12, 128, 128, 64, 12, False),
+        norm("rms_norm", 7, 3072, _BF16),
+        norm("softmax", 12 * 128 * 8, 128, _F16),
+        norm("layer_norm", 512, 768, _BF16),
     )
 
 
