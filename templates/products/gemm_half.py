@@ -8,6 +8,7 @@ family's own space is used, without this knob.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Mapping
 from functools import lru_cache
 from typing import Any, Protocol, cast
@@ -19,7 +20,7 @@ from ..convolutions import conv2d_halo
 from . import gemm_mma, gemm_skinny, gemm_tma, gemm_wgmma
 from .gemm_shape import HALVES, Product
 from .gemm_tma_estimate import LEAST_STREAMED
-from .gemm_tma_form import FORMS
+from .gemm_tma_form import FORMS, Form
 from .gemm_tma_tiling import in_registers
 
 
@@ -55,6 +56,12 @@ FEW_RESULTS, FEW_TERMS = 40_000, 384
 # K tiles would be half empty: on an H100 for ten of twelve products of 4120 to 120762 rows, by up
 # to 3.6 times (108818x24x8 3.8 us), of the others one took as long and one with SiLU 1.14 times.
 NARROW, SHORTEST_SUM = 128, 40
+# Share of the estimate that TMA takes of few rows of operands that are not swapped, since it loads
+# no rows beyond a: of ten products of 5 to 25 rows that b's in the cache stream, those that run so
+# take an H200 0.88 to 0.94 of the time.
+OF_PLAIN = 0.72
+# Rows that leave much of a tile of 64 empty.
+FEW_OF_TILE = 48
 # Rows up to which `gemm_skinny` alone has tiles as narrow; and what makes its estimates comparable
 # to those by TMA, with so few rows and with more.
 ONE_FRAGMENT, NARROW_LONGER, STREAMED_LONGER = 8, 1.1, 1.3
@@ -172,15 +179,38 @@ def _streamed_fastest(shape: Product, streamed: dict[str, int], target: Target) 
     six took 0.83 to 0.98 of the time, 6x6640x1200 nt 1.15 times; 8x800x7608 5.7 us streamed and
     7.1. Of fewer rows 3x2048x6144 took 7.6 us streamed and 8.7, 2x960x1344 nt 4.0 and 3.7.
     """
-    few = shape.m <= gemm_skinny.FEWER_ROWS or shape.k < LEAST_STREAMED
-    if few or gemm_skinny.is_far(shape) or not in_registers(shape):
+    if gemm_skinny.is_far(shape):
+        return _by_tma(shape, target) or streamed
+    cycles = float(estimate(shape, streamed, target))
+    if shape.m <= gemm_skinny.FEWER_ROWS:
         return streamed
+    plain = gemm_tma.default_choice(shape, target, swapped=0)
     swapped = gemm_tma.default_choice(shape, target, swapped=1)
-    if gemm_tma.violation(shape, swapped, target) is not None:
-        return streamed
     longer = NARROW_LONGER if shape.m <= ONE_FRAGMENT else STREAMED_LONGER
-    cycles = longer * float(estimate(shape, streamed, target))
-    return streamed if cycles <= float(estimate(shape, swapped, target)) else swapped
+    by_swapped = float(estimate(shape, swapped, target)) / longer
+    long = shape.k >= LEAST_STREAMED and in_registers(shape)
+    if not long or gemm_tma.violation(shape, swapped, target) is not None:
+        by_swapped = math.inf
+    # Of more rows tiles that are not swapped were faster where both estimates are less.
+    least = min(cycles, by_swapped) if shape.m <= ONE_FRAGMENT else cycles
+    run = OF_PLAIN * float(estimate(shape, plain, target))
+    if run < least and gemm_tma.wins(shape, plain, target):
+        return plain
+    return streamed if cycles <= by_swapped else swapped
+
+
+def _by_tma(shape: Product, target: Target) -> dict[str, int] | None:
+    """Return the choice of TMA of the least estimate, swapped operands or not; None if none wins.
+
+    Of a b that is read from memory, since no rows beyond a are loaded: 14x22040x2608 nt took an
+    H200 30.3 us so, streamed 32.0, 1x23128x1696 20.9 and 22.7, 41x34848x2752 nt 49.2, by swapped
+    operands 55.1, eight drawn ones 0.87 to 0.99 of the time. Swapped operands whose ranges of K a
+    cluster reduces took 0.98 to 1.08 times as long as streamed, 1.01 in the mean of nine.
+    """
+    choice = gemm_tma.default_choice(shape, target)
+    form = Form.of(choice[KNOB])
+    reduced = form.swapped and form.cluster_reduce
+    return choice if not reduced and gemm_tma.wins(shape, choice, target) else None
 
 
 def is_tiny(shape: Product) -> bool:
@@ -207,6 +237,8 @@ def _swapped(shape: Product) -> int | None:
         if not in_registers(shape) or shape.batch > 1:
             return 0
         return 1 if shape.m >= FEW_ACROSS and shape.k <= LONG_ACROSS else None
+    if gemm_skinny.is_far(shape) and shape.m <= FEW_OF_TILE:
+        return None  # as of fewer rows: `_by_tma`
     near = shape.n * shape.k >= gemm_skinny.LEAST and shape.k <= gemm_skinny.SHORT_SUM
     large = near or gemm_skinny.is_far(shape)
     few = shape.m <= gemm_skinny.MOST_ROWS and shape.batch == 1

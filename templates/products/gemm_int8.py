@@ -39,6 +39,9 @@ LARGE, LARGE_OF_FEW = 2**24, 2**22
 # `gemm_skinny_int8` must be faster by estimate, and of a b stored as [k, n] faster than by TMA.
 MOVED, HIDDEN, LAUNCHES = 2600, 1700, 4500
 MARGIN, MARGIN_ALONG_N = 1.26, 1.45
+# Share of the estimate that TMA takes of few rows of operands along the sum, and bytes in a cycle
+# in which it reads a b beyond the L2 cache.
+OF_TMA_ALONG_K, FAR_BY_TMA = 0.66, 2050
 # Extent of K from which up to 64 rows by a b stored as [k, n] are faster by TMA than by
 # ``mma.sync``, whatever estimates say: 12x9072x1488 took an H200 5.4 us by TMA and 7.7, twelve
 # others 0.18 to 0.73 of the time, but 62x11136x368 4.2 and 4.0. Cycles that each part of such a
@@ -83,11 +86,32 @@ def streams(shape: Gemm, target: Target, knobs: Container[str]) -> bool:
     if refused or "warps_m" in knobs or streams_copies(shape, knobs):
         return False
     if gemm_skinny_int8.suits(shape, knobs):
+        if gemm_skinny_int8.KNOB in knobs:
+            return True
+        if gemm_skinny_int8.lies_along_k(shape):
+            return _beats_tma(shape, target)
         sorted_b = _lies_along_n(shape) and gemm_mma.reads(shape)
-        chosen = gemm_skinny_int8.KNOB in knobs
         either = sorted_b or _is_across(shape)
-        return chosen or not either or _is_streamed_fastest(shape, target)
+        return not either or _is_streamed_fastest(shape, target)
     return _beats_copies(shape, target)
+
+
+@lru_cache(maxsize=1024)
+def _beats_tma(shape: Gemm, target: Target) -> bool:
+    """Return whether few rows by a b along the sum are streamed faster than by TMA.
+
+    Since TMA loads no rows beyond a it is faster for most b beyond the L2 cache, and for some
+    others: 4x11008x4096 took an H200 8.1 us by TMA and 15.5 streamed, 11x39984x2560 28.5 and 35.4,
+    16x4096x4096 4.5 and 4.7, but 13x39056x880 9.9 and 8.7, 16x224x5568 3.4 and 2.8. Of 19 products
+    the choice takes 0.93 of the time, as the best of both does.
+    """
+    choice = gemm_half.default_choice(shape, target) if gemm_half.offered(shape, target) else {}
+    if not gemm_half.by_boxes(choice):
+        return True
+    streamed = gemm_skinny_int8.default_choice(shape, target)
+    run = OF_TMA_ALONG_K * float(gemm_tma.estimate(shape, choice, target))
+    by_tma = gemm_skinny_int8.read_cycles(shape, run, FAR_BY_TMA)
+    return float(gemm_skinny_int8.estimate(shape, streamed, target)) < by_tma
 
 
 @lru_cache(maxsize=1024)
@@ -109,7 +133,9 @@ def _beats_copies(shape: Gemm, target: Target) -> bool:
     k_major = not is_needed(shape) and not gains(shape, target)
     both_along_k = shape.transpose_b and not shape.transpose_a
     long = shape.k > UNALIGNED_SUM and (both_along_k or not gemm_mma.reads(shape))
-    if (k_major and shape.n % 2 == 0) or (long and shape.m > gemm_half.FULL_ROWS):
+    # ``mma.sync``, which few columns run by, does not split sums of integers.
+    split = gemm_tma.suits_integers(whole)
+    if (k_major and shape.n % 2 == 0) or (long and split and shape.m > gemm_half.FULL_ROWS):
         return False
     return _is_streamed_fastest(shape, target)
 
@@ -133,10 +159,11 @@ def _is_streamed_fastest(shape: Gemm, target: Target) -> bool:
     if _is_across(shape):
         copies_lose = as_they_are(shape, target)[0] < copying
         return copies_lose or MARGIN_ALONG_N * streamed < copying
-    by_tma = MARGIN_ALONG_N if _lies_along_n(shape) else MARGIN
+    margin = 1.0 if gemm_skinny_int8.lies_along_k(shape) else MARGIN
+    by_tma = MARGIN_ALONG_N if _lies_along_n(shape) else margin
     if gemm_skinny_int8.suits(shape) and shape.k > gemm_half.SHORT_SUM:
         return by_tma * streamed < copying
-    by_mma = by_tma if shape.k <= gemm_half.SHORT_SUM else MARGIN
+    by_mma = by_tma if shape.k <= gemm_half.SHORT_SUM else margin
     return by_tma * streamed < copying and by_mma * streamed < as_they_are(shape, target)[0]
 
 

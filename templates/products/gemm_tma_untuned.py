@@ -56,6 +56,8 @@ FASTER, FASTER_SHORT = 0.94, 0.7
 FEW_ROWS, SHORT_SUM, FEW_PRODUCTS = 32, 64, 2**25
 # Results from which on sums as short as that gain too, unless an operand has to be copied.
 MANY_INTEGERS = 2**21
+# Integers of a b along the sum from which on few rows gain.
+MANY_STREAMED = 43_000_000
 # Extent of K from which on fewer rows need split-K, which ``mma.sync`` has of floats only.
 SPLIT_SUM = 4096
 
@@ -82,7 +84,8 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     8x7x7 pixels (0.95) and 64 filters (0.9).
     """
     if shape.dtype == "int8":
-        return suits_integers(shape) and violation(shape, choice, target) is None
+        suits = suits_integers(shape) or streams_integers(shape)
+        return suits and violation(shape, choice, target) is None
     if shape.dtype == TF32:  # `gemm_wgmma` reads no such a
         slow = shape.gathers or shape.k <= FEW_TERMS
     else:
@@ -175,6 +178,15 @@ def suits_integers(shape: Product) -> bool:
     written = shape.batch * shape.m * shape.n >= MANY_INTEGERS and shape.transpose_b
     long = shape.k > SHORT_SUM or (written and shape.k == SHORT_SUM)
     return many and long and products >= FEW_PRODUCTS
+
+
+def streams_integers(shape: Product) -> bool:
+    """Return whether few rows of integers by a large b along the sum run by TMA untuned.
+
+    ``mma.sync`` has few loads in flight: 11x39984x2560 nt took an H200 35.2 us so, by TMA 28.5.
+    """
+    along_k = shape.transpose_b and not shape.transpose_a and not shape.gathers
+    return along_k and shape.n * shape.k >= MANY_STREAMED
 
 
 def suits_strips(shape: Product) -> bool:

@@ -77,7 +77,7 @@ def test_defaults_are_choices_of_the_space(m):
         (Gemm(20, 1024, 8192, "float16"), False),
         (Gemm(16, 2048, 8192, "float16"), False),
         (Gemm(24, 512, 11952, "float16", transpose_b=True), True),
-        (Gemm(16, 3072, 768, "float16"), True),
+        (Gemm(16, 3072, 768, "float16"), False),
         (Gemm(16, 4096, 11008, "float16"), True),
         (Gemm(5, 4096, 4096, "float16"), False),
         (Gemm(24, 1024, 4096, "float16"), False),
@@ -86,11 +86,14 @@ def test_defaults_are_choices_of_the_space(m):
         (Gemm(8, 768, 768, "float16"), False),
         (Gemm(8, 4096, 4096, "float16", 4), False),
         (Gemm(8, 4096, 4096, "float16", 1, True), False),
-        (Gemm(32, 4096, 4096, "float16", epilogue=Epilogue(affine=True)), True),
+        (Gemm(32, 4096, 4096, "float16", epilogue=Epilogue(affine=True)), False),
+        (Gemm(14, 22040, 2608, "float16", transpose_b=True), False),
+        (Gemm(12, 6000, 2048, "bfloat16", transpose_b=True), False),
     ],
     ids=[
         "near", "long-sums", "near-long-sums", "longest-sums", "small-b", "far", "more-rows",
         "few-columns", "64-rows", "64-rows-far", "small", "batch", "left-across", "scaled",
+        "far-in-tiles", "as-they-are",
     ],
 )  # fmt: skip
 def test_large_weights_of_few_rows_are_streamed_untuned(shape, streamed):

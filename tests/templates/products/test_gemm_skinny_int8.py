@@ -306,3 +306,33 @@ def test_clusters_that_are_not_spread_evenly_share_multiprocessors():
     # 128 blocks in clusters of four run on 120 multiprocessors, in pairs on 132.
     assert gemm_skinny_int8.SkinnyTiling(shape, wide).warps == 8
     assert gemm_skinny_int8.SkinnyTiling(shape, wide | {"split": 2, "vec": 4}).warps == 4
+
+
+@pytest.mark.parametrize(
+    ("sizes", "entry"),
+    [
+        ((4, 11008, 4096), "gemm_tma"), ((11, 39984, 2560), "gemm_tma"),
+        ((16, 4096, 4096), "gemm_tma"), ((13, 39056, 880), "gemm_skinny_int8"),
+        ((8, 3072, 768), "gemm_skinny_int8"), ((4, 4096, 4088), "gemm_skinny_int8"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_few_rows_along_the_sum_run_by_tma_where_that_is_estimated_to_be_faster(sizes, entry):
+    task = task_of(Gemm(*sizes, "int8", transpose_b=True))
+    assert task.instantiate(task.default()).calls[0].entry == entry
+
+
+def test_reads_of_a_matrix_beyond_the_cache_count():
+    choice = CHOICE | {"vec": 8, "ranges": 8}
+    near, far = (Gemm(16, n, 8192, "int8", transpose_b=True) for n in (4096, 8192))
+    cycles = [float(gemm_skinny_int8.estimate(each, choice, HOPPER)) for each in (near, far)]
+    assert cycles[1] > 1.5 * cycles[0]
+    assert cycles[1] > far.n * far.k / gemm_skinny_int8.FAR_BYTES
+
+
+@pytest.mark.parametrize(
+    ("sizes", "turned"), [((142, 17, 12294), False), ((200, 9, 9001), True)], ids=str
+)
+def test_long_sums_of_few_unaligned_columns_are_split(sizes, turned):
+    task = task_of(Gemm(*sizes, "int8", transpose_b=turned))
+    assert task.instantiate(task.default()).calls[0].entry == "gemm_skinny_int8"
