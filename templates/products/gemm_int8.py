@@ -39,17 +39,14 @@ LARGE, LARGE_OF_FEW = 2**24, 2**22
 # `gemm_skinny_int8` must be faster by estimate, and of a b stored as [k, n] faster than by TMA.
 MOVED, HIDDEN, LAUNCHES = 2600, 1700, 4500
 MARGIN, MARGIN_ALONG_N = 1.26, 1.45
-# Share of the estimate that TMA takes of few rows of operands along the sum, and bytes in a cycle
-# in which it reads a b beyond the L2 cache.
-OF_TMA_ALONG_K, FAR_BY_TMA = 0.66, 2050
 # Extent of K from which up to 64 rows by a b stored as [k, n] are faster by TMA than by
 # ``mma.sync``, whatever estimates say: 12x9072x1488 took an H200 5.4 us by TMA and 7.7, twelve
 # others 0.18 to 0.73 of the time, but 62x11136x368 4.2 and 4.0. Cycles that each part of such a
 # sum takes more than the estimate has: 16x352x16208 in 32 parts took 5.4 us, streamed 4.5.
 LONG_OF_FEW, PART = 1024, 50
 # Cycles that copies of rows of no multiple of 4 take beyond those, in the mean of four products,
-# and extent of K up to which many such rows are faster without copies: 147x328x25538 took 60 us.
-# Those of the kernel that copies for a product by TMA.
+# and extent of K up to which many such rows are faster without copies: 147x328x25538 took 60 us;
+# cycles of the kernel that copies for TMA.
 UNALIGNED_COPIES, UNALIGNED_SUM, COPIES = 3600, 512, 3000
 # Share of the estimate that copies and products by TMA take of more than 64 rows of an a stored as
 # [k, m], from so many terms and multiply-adds on: 208x1440x2992 took an H200 8.7 us so and 16.2 by
@@ -86,32 +83,12 @@ def streams(shape: Gemm, target: Target, knobs: Container[str]) -> bool:
     if refused or "warps_m" in knobs or streams_copies(shape, knobs):
         return False
     if gemm_skinny_int8.suits(shape, knobs):
-        if gemm_skinny_int8.KNOB in knobs:
-            return True
+        chosen = gemm_skinny_int8.KNOB in knobs
         if gemm_skinny_int8.lies_along_k(shape):
-            return _beats_tma(shape, target)
-        sorted_b = _lies_along_n(shape) and gemm_mma.reads(shape)
-        either = sorted_b or _is_across(shape)
-        return not either or _is_streamed_fastest(shape, target)
+            return chosen or gemm_skinny_int8.beats_tma(shape, target)
+        either = (_lies_along_n(shape) and gemm_mma.reads(shape)) or _is_across(shape)
+        return chosen or not either or _is_streamed_fastest(shape, target)
     return _beats_copies(shape, target)
-
-
-@lru_cache(maxsize=1024)
-def _beats_tma(shape: Gemm, target: Target) -> bool:
-    """Return whether few rows by a b along the sum are streamed faster than by TMA.
-
-    Since TMA loads no rows beyond a it is faster for most b beyond the L2 cache, and for some
-    others: 4x11008x4096 took an H200 8.1 us by TMA and 15.5 streamed, 11x39984x2560 28.5 and 35.4,
-    16x4096x4096 4.5 and 4.7, but 13x39056x880 9.9 and 8.7, 16x224x5568 3.4 and 2.8. Of 19 products
-    the choice takes 0.93 of the time, as the best of both does.
-    """
-    choice = gemm_half.default_choice(shape, target) if gemm_half.offered(shape, target) else {}
-    if not gemm_half.by_boxes(choice):
-        return True
-    streamed = gemm_skinny_int8.default_choice(shape, target)
-    run = OF_TMA_ALONG_K * float(gemm_tma.estimate(shape, choice, target))
-    by_tma = gemm_skinny_int8.read_cycles(shape, run, FAR_BY_TMA)
-    return float(gemm_skinny_int8.estimate(shape, streamed, target)) < by_tma
 
 
 @lru_cache(maxsize=1024)
@@ -133,9 +110,8 @@ def _beats_copies(shape: Gemm, target: Target) -> bool:
     k_major = not is_needed(shape) and not gains(shape, target)
     both_along_k = shape.transpose_b and not shape.transpose_a
     long = shape.k > UNALIGNED_SUM and (both_along_k or not gemm_mma.reads(shape))
-    # ``mma.sync``, which few columns run by, does not split sums of integers.
-    split = gemm_tma.suits_integers(whole)
-    if (k_major and shape.n % 2 == 0) or (long and split and shape.m > gemm_half.FULL_ROWS):
+    long = long and gemm_tma.suits_integers(whole)  # ``mma.sync`` does not split integers
+    if (k_major and shape.n % 2 == 0) or (long and shape.m > gemm_half.FULL_ROWS):
         return False
     return _is_streamed_fastest(shape, target)
 
@@ -157,9 +133,8 @@ def _is_streamed_fastest(shape: Gemm, target: Target) -> bool:
     if not gemm_mma.reads(shape):
         return streamed < copying
     if _is_across(shape):
-        copies_lose = as_they_are(shape, target)[0] < copying
-        return copies_lose or MARGIN_ALONG_N * streamed < copying
-    margin = 1.0 if gemm_skinny_int8.lies_along_k(shape) else MARGIN
+        return min(as_they_are(shape, target)[0], MARGIN_ALONG_N * streamed) < copying
+    margin = 1.0 if gemm_skinny_int8.lies_along_k(shape) else MARGIN  # estimates of its own
     by_tma = MARGIN_ALONG_N if _lies_along_n(shape) else margin
     if gemm_skinny_int8.suits(shape) and shape.k > gemm_half.SHORT_SUM:
         return by_tma * streamed < copying
