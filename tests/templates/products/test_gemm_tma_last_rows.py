@@ -37,8 +37,8 @@ def boxes(shape, choice):
         (Gemm(136, 200, 72, "bfloat16"), {}, {"A": 8}),
         (Gemm(136, 200, 72, "float16", 1, True, False), {}, {}),
         (Gemm(128, 192, 72, "float16", 1, False, True), {}, {}),
-        (Gemm(124, 192, 72, "float16", 1, False, True), {}, {}),
-        (Gemm(136, 200, 72, "tf32", 1, False, True), {"chunk": 32}, {}),
+        (Gemm(124, 192, 72, "float16", 1, False, True), {}, {"A": 60}),
+        (Gemm(136, 200, 72, "tf32", 1, False, True), {"chunk": 32}, {"A": 8, "B": 8}),
     ],
     ids=["both", "b-wide", "swapped", "b-across", "across", "whole", "few-beyond", "tf32"],
 )
