@@ -9,7 +9,7 @@ import pytest
 import autotune.driver as driver
 from autotune.errors import DeviceError, KernelError
 from autotune.kernel import SourceKernel, arg, call, constant, workspace
-from autotune.runtime import array, cuda
+from autotune.runtime import array, cuda, empty
 from autotune.runtime.call import native
 
 pytestmark = pytest.mark.gpu
@@ -85,6 +85,21 @@ def test_a_call_comes_after_what_the_current_stream_has_to_do(build, torch):
             x.fill_(5)
             add(x, y, 1.0)
             assert (y == 5).all()
+
+
+@pytest.mark.parametrize("words", [4096, 16000, 40000])
+def test_arrays_of_the_host_are_there_for_a_stream_that_waits_for_no_other(torch, words):
+    """A copy from pageable memory returns earlier, and most calls read the values before."""
+    source = ADD.source.replace("y[i] += s * x[i]", "if (i < N) y[i] = s * x[i]")
+    args = [arg("x", (words,)), arg("y", (words,), role="out"), arg("s", (), "float32")]
+    made = SourceKernel("add", source, args, {"N": words}, grid=-(-words // 256), block=256)
+    copy, x = driver.build(made, target="cuda"), empty((words,), "float32", cuda())
+    y, side = torch.zeros(words, device="cuda"), torch.cuda.Stream()
+    values = np.arange(words, dtype="float32")
+    for turn in range(300):
+        copy(x.copyfrom(values + turn), y, 1.0, stream=side)
+        side.synchronize()
+        np.testing.assert_array_equal(y.cpu().numpy(), values + turn)
 
 
 def test_a_stream_can_be_asked_for(build, torch):

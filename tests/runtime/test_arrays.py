@@ -1,5 +1,7 @@
+import contextlib
 import gc
 import weakref
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -13,6 +15,7 @@ from autotune.runtime import array, cpu, device, empty, from_dlpack, random_inpu
 from autotune.runtime.arrays import dlpack, lender
 from autotune.runtime.arrays.array import NDArray, dtype_name, numpy_dtype
 from autotune.runtime.device import Device
+from autotune.runtime.nvidia import driver as cuda_driver
 from autotune.target import Target
 from autotune.tvm import nd
 
@@ -29,6 +32,20 @@ def test_values_survive_the_way_there_and_back(dtype):
     assert ours.nbytes == expected.nbytes
     np.testing.assert_array_equal(ours.numpy(), expected)
     np.testing.assert_array_equal(ours.asnumpy(), expected)
+
+
+def test_a_copy_to_a_cuda_device_returns_when_the_values_have_arrived(monkeypatch):
+    """Of pageable memory the driver returns earlier, and some streams do not wait for it."""
+    done = []
+    pycuda = SimpleNamespace(
+        Context=SimpleNamespace(synchronize=lambda: done.append("waited")),
+        memcpy_htod=lambda pointer, view: done.append(("copied", pointer, bytes(view))),
+    )
+    monkeypatch.setattr(cuda_driver, "driver", pycuda)
+    monkeypatch.setattr(cuda_driver, "activated", lambda index: contextlib.nullcontext())
+    source = np.arange(4, dtype="uint8")
+    cuda_driver.CudaMemory().from_host(runtime.cuda(), 256, source.ctypes.data, source.nbytes)
+    assert done == ["waited", ("copied", 256, source.tobytes()), "waited"]
 
 
 def test_an_array_is_a_copy_of_what_it_was_made_from():

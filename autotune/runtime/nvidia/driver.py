@@ -145,10 +145,15 @@ class CudaMemory:
             driver.memcpy_dtoh(host_view(host, size), pointer)
 
     def from_host(self, device: Device, pointer: int, host: int, size: int) -> None:
-        """Copy from the host."""
+        """Copy from the host, and wait until all of it is on the device.
+
+        The driver returns when it has read pageable memory; a kernel on a stream that does not
+        wait for the default one could read the array before the values have arrived.
+        """
         with activated(device.index):
             driver.Context.synchronize()
             driver.memcpy_htod(pointer, host_view(host, size))
+            driver.Context.synchronize()
 
     def copy(self, device: Device, target: int, source: int, size: int) -> None:
         """Copy within a device."""
