@@ -121,9 +121,14 @@ def body_starts(source: str, entry: str) -> list[int]:
 
     Several where a preprocessor chooses among them; none where a macro makes the function.
     """
-    found = _KNOB_LINES.match(source)
-    head = found.end() if found else 0
+    head = knob_lines(source)
     return [head + start for start in _body_starts(source[head:], entry)]
+
+
+def knob_lines(source: str) -> int:
+    """Return where the lines of knobs at the start of a source end; trials share what follows."""
+    found = _KNOB_LINES.match(source)
+    return found.end() if found else 0
 
 
 @lru_cache(maxsize=32)

@@ -22,7 +22,12 @@ extern "C" __global__ void first(float *y)
   y[0] = 2;
 }
 #endif
-template <int N> __global__ void second(float* y) { y[0] = N; }
+__device__ void wait() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+template <int N> __global__ void second(float* y) { if (N > 9) y[0] = 0; wait(); y[0] = N; }
 __device__ void helper(float* y) { y[0] = 3; }
 extern "C" __global__ void third(float* y) { helper(y); }
 """
@@ -53,7 +58,35 @@ def test_the_first_kernel_waits_in_each_of_its_definitions_and_so_do_later_ones(
 
 
 def test_a_kernel_that_waits_by_itself_stays_as_it_is():
-    assert body(waiting(kernel().kernel("cuda")).source, "void second(").startswith("y[0] = N")
+    assert body(waiting(kernel().kernel("cuda")).source, "void second(").startswith("if (N > 9)")
+
+
+@pytest.mark.parametrize(
+    "wait", ["", "// griddepcontrol.wait;\n", "if (N < 0) helper(y);", "wait_for_something();"]
+)
+def test_a_kernel_whose_text_never_waits_waits_at_its_start(wait):
+    text = waiting(
+        kernel(TEXT.replace("wait(); y[0] = N", f"{wait} y[0] = N")).kernel("cuda")
+    ).source
+    assert body(text, "void second(").startswith(f"{WAIT} if (N > 9)")
+
+
+def test_a_kernel_behind_one_that_waits_late_waits_at_its_start():
+    """The one before may let it begin before what was queued ahead of both has ended."""
+    several = [CALLS[0], CALLS[1], call("fourth", ["y"], 1, 32, early=True), CALLS[2]]
+    fourth = 'extern "C" __global__ void fourth(float* y) { y[1] = 0; wait(); }\n'
+    text = waiting(kernel(TEXT + fourth, several).kernel("cuda")).source
+    assert body(text, "void second(").startswith("if (N > 9)")
+    assert body(text, "void fourth(").startswith(f"{WAIT} y[1] = 0;")
+    several[1:3] = [several[2]]
+    text = waiting(kernel(TEXT + fourth, several).kernel("cuda")).source
+    assert body(text, "void fourth(").startswith("y[1] = 0;")
+
+
+def test_cudas_own_function_is_a_wait():
+    own = TEXT.replace("wait(); y[0] = N", "cudaGridDependencySynchronize(); y[0] = N")
+    text = waiting(kernel(own).kernel("cuda")).source
+    assert body(text, "void second(").startswith("if (N > 9)")
 
 
 def test_lines_keep_their_numbers():
@@ -68,11 +101,11 @@ def test_a_kernel_whose_start_is_not_found_stays_as_it_is():
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
-@pytest.mark.parametrize(("arch", "found"), [("sm_80", 0), ("sm_90", 2)])
+@pytest.mark.parametrize(("arch", "found"), [("sm_80", 0), ("sm_90", 3)])
 def test_it_compiles_and_waits_where_the_device_can(tmp_path, arch, found):
     one = waiting(kernel().kernel("cuda"))
     (tmp_path / "k.cu").write_text(one.source + "template __global__ void second<4>(float*);\n")
     command = ["nvcc", "-ptx", f"-arch={arch}", str(tmp_path / "k.cu"), "-o", "-"]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    # Of the two definitions of the first kernel one is left.
+    # Of the two definitions of the first kernel one is left, and the second waits by itself.
     assert text.count("griddepcontrol.wait;") == found
