@@ -26,9 +26,8 @@ from .window_shape import INT32_MAX
 FILTERS, SIDE, PACKERS = 64, 8, 256
 # Rows of a tile, and channels of a K tile.
 ROWS, CHUNKS = (2, 4, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28), (16, 32, 64)
-# Ranges of channels, a block of a cluster each. Not eight, as a precaution: with eight a layer was
-# wrong once on an H200 (docs/measurements_convolutions.md).
-RANGES = (1, 2, 4)
+# Ranges of channels, a block of a cluster each.
+RANGES = (1, 2, 4, 8)
 # Registers of a thread besides its sums, and sums of a thread, at most.
 OTHER_REGISTERS, MOST_SUMS = 72, 128
 # Taps of filters that are packed in static shared memory; registers for addresses of cells.
@@ -40,8 +39,8 @@ LAUNCH, PROLOGUE, LATENCY = 2400, 1450, 380
 # packs in a cycle.
 RATE, LOADED, PACKED = 47, 1.55, 17
 # Cycles of a row of 8 results of 64 filters, the share of them more where rows are odd, and of a
-# reduction in a cluster.
-WRITTEN, WRITTEN_ODD, REDUCED = 51, 4, 2500
+# reduction in a cluster, and one of eight blocks more.
+WRITTEN, WRITTEN_ODD, REDUCED, REDUCED_BY_EIGHT = 51, 4, 2500, 1900
 TEXTS = (
     "mma.h", "barriers.h", "dependent_launch.h", "wgmma.h", "packed.h", "wgmma_registers.h",
     "conv2d_nchw_half.cu",
@@ -67,10 +66,10 @@ class CellsTiling:
         self.own_items = common.ceil_div(self.items, self.threads)
         self.units = c["across"] * c["rows"]
         input_bytes = 16 * self.items * common.pick(self.k_tiles > 1, 2, 1)
-        staged = c["filter_stages"] * (c["groups"] * self.filter_bytes + 8) + input_bytes
+        staged = c["filter_stages"] * c["groups"] * self.filter_bytes + input_bytes
         share = common.ceil_div(self.units, c["split"])
         parts = common.pick(c["split"] > 1, 16 * c["split"] * share * self.threads, 0)
-        self.shared_bytes = common.larger(staged, parts)
+        self.shared_bytes = common.larger(staged, parts) + 8 * c["filter_stages"]
         self.filter_tiles = common.ceil_div(shape.n, FILTERS * c["groups"]) * c["groups"]
         across = common.ceil_div(ow, SIDE * c["across"])
         self.tiles = (
@@ -157,8 +156,8 @@ def estimate(shape: Conv2dNhwc, choice: Mapping[str, int], target: Target) -> fl
     work = tiling.k_tiles * common.larger(busy, alone) + together * (loads + filters)
     written = WRITTEN * (1 + WRITTEN_ODD * (shape.window.results(shape.h, shape.w)[1] % 2))
     sums = tiling.units * c["groups"] * together
-    reduced = (REDUCED + 17 * sums) * (c["split"] > 1)
-    results = written * sums / c["split"] + reduced
+    reduced = REDUCED + REDUCED_BY_EIGHT * (c["split"] > 4) + 17 * sums
+    results = written * sums / c["split"] + reduced * (c["split"] > 1)
     packed = 4 * shape.co * shape.a_run * taps / count / PACKED
     cycles: float = LAUNCH + packed + waves * (PROLOGUE + work + results)
     return cycles

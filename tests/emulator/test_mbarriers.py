@@ -211,3 +211,47 @@ def test_an_arrival_that_the_phase_does_not_expect_is_an_error():
 def test_lanes_of_a_warp_that_wait_for_different_phases_are_an_error():
     with pytest.raises(DeviceError, match=r"different mbarriers or parities in entry.cu:15"):
         script(32, "mbarrier_wait(bar, lane % 2)", "")
+
+
+OVER = """
+using namespace emulator;
+extern "C" __global__ void entry(const float* __restrict__ a, float* __restrict__ b) {
+  __shared__ __align__(16) float s[64];
+  void* const barrier = s + AT;
+  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(barrier));
+  if (threadIdx.x == 0) mbarrier_init(barrier, 64);
+  __syncthreads();
+  mbarrier_arrive(barrier);
+  mbarrier_wait(barrier, 0);
+  __syncthreads();
+  BEFORE;
+  __syncthreads();
+  if (threadIdx.x < 32) s[threadIdx.x] = a[threadIdx.x];
+  __syncthreads();
+  b[threadIdx.x] = threadIdx.x < 32 ? s[threadIdx.x] : 0.0f;
+}
+"""
+INVALIDATE = (
+    'if (threadIdx.x == 0) asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(address) '
+    ': "memory")'
+)
+
+
+def write_over(at, before=""):
+    text = f"#define AT {at}\n#define BEFORE {before}\n{OVER}"
+    args = [arg("a", (64,)), arg("b", (64,), role="out")]
+    source = SourceKernel("entry", text, args, grid=2, block=64)
+    a, b = np.arange(64, dtype="float32"), np.zeros(64, "float32")
+    run_emulated(source.kernel("cuda"), [a, b], (0,))
+    return b[:32]
+
+
+def test_numbers_over_an_mbarrier_that_is_valid_are_an_error():
+    """Of an H200, which wrote its state back over sums that other blocks had stored there."""
+    with pytest.raises(DeviceError, match=r"mbarrier that is initialised in .* was written over"):
+        write_over(30)
+
+
+@pytest.mark.parametrize(("at", "before"), [(30, INVALIDATE), (32, "")])
+def test_memory_of_an_mbarrier_that_is_invalidated_may_be_used_again(at, before):
+    np.testing.assert_array_equal(write_over(at, before), np.arange(32, dtype="float32"))

@@ -26,7 +26,7 @@ SHAPES = {
         2, 12, 12, 192, 128, Window((3, 3), (1, 1), (2,) * 4, (2, 2)), "float16", groups=2
     ),
 }
-SPLITS = (1, 2, 4)
+SPLITS = (1, 2, 4, 8)
 
 
 def choices(shape):

@@ -8,8 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from autotune.templates.convolutions import conv2d_bf16x3, conv2d_cuda
+from autotune.templates.convolutions import conv2d_bf16x3, conv2d_cuda, conv2d_nchw_half
+from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
 from autotune.templates.convolutions.conv2d_shape import Conv2d
+from autotune.templates.convolutions.window_shape import Window
 from autotune.templates.epilogue import Epilogue
 from autotune.templates.products import (
     gemm_bf16x3,
@@ -129,6 +131,14 @@ CASES = {
         conv2d_bf16x3, Conv2d(1, 9, 10, 128, 16, 3, 3, (1, 1), (1, 1), True, False),
         {"rows": 5, "chunk": 8, "slices": 1, "split": 2, "stages": 1, "ahead": 2},
     ),
+    "images-half": (
+        conv2d_nchw_half, Conv2dNhwc(1, 5, 9, 20, 120, Window((1, 3)), "float16"),
+        {"rows": 4, "across": 1, "groups": 1, "channels": 16, "filter_stages": 1, "split": 8},
+    ),
+    "images-half-two-k-tiles": (
+        conv2d_nchw_half, Conv2dNhwc(1, 5, 9, 72, 120, Window((1, 3)), "bfloat16"),
+        {"rows": 6, "across": 1, "groups": 2, "channels": 16, "filter_stages": 2, "split": 4},
+    ),
 }  # fmt: skip
 
 
@@ -183,6 +193,9 @@ MISTAKES = {
     "operands-that-are-copied-and-not-fenced": (
         "wgmma", "    fence_proxy_async();\n", "",
         r"issues a product \(wgmma\) .* wrote at .*, with no fence.proxy.async between",
+    ),
+    "sums-over-a-barrier": (
+        "images-half", " + BARRIERS_AT;", " + STAGED_BYTES;", r"mbarrier .* was written over",
     ),
     "results-that-are-stored-and-not-fenced": (
         "tma-4x2-whole", "if (whole) fence_proxy_async();", "",

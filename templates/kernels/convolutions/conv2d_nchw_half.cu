@@ -17,8 +17,11 @@ constexpr int K_TILES = CHUNKS * SPLIT, FILTER_TILES = (CO + GROUPS * 64 - 1) / 
 constexpr int IN_PLANE = IH * IW, OUT_PLANE = OH * OW;
 constexpr bool UNROLLED_TAPS = TAPS <= 9;
 constexpr bool WHOLE_CI = K_TILES * CHUNK == CI;
-// Partial sums, four of a thread a row, that a block of a cluster adds up.
-constexpr int SHARE = (UNITS + SPLIT - 1) / SPLIT;
+// Partial sums, four of a thread a row, that a block of a cluster adds up. They lie over filters and input, but not over
+// the barriers behind these: the state of an mbarrier that was not invalidated may be written back over other data.
+constexpr int SHARE = (UNITS + SPLIT - 1) / SPLIT, PART_BYTES = SPLIT > 1 ? 16 * SPLIT * SHARE * THREADS : 0;
+constexpr int STAGED_BYTES = STAGES * STAGE_BYTES + INPUT_STAGES * INPUT_BYTES;
+constexpr int BARRIERS_AT = STAGED_BYTES > PART_BYTES ? STAGED_BYTES : PART_BYTES;
 
 // Packs 8 channels of 64 filters: in a K tile each tap has its channels, eight by eight, each with all filters.
 extern "C" __global__ void __launch_bounds__(256) pack_filters(
@@ -162,7 +165,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) co
   extern __shared__ uint4 shared_memory[];
   char* const filters = reinterpret_cast<char*>(shared_memory);
   uint4* const input = shared_memory + STAGES * STAGE_BYTES / 16;
-  const unsigned barriers = shared_address(input + INPUT_STAGES * (INPUT_BYTES / 16));
+  const unsigned barriers = shared_address(shared_memory) + BARRIERS_AT;
   const int group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
   const int image = blockIdx.x / (TILES_X * TILES_Y), rank = blockIdx.z;
   const int oy0 = blockIdx.x / TILES_X % TILES_Y * ROWS, ox0 = blockIdx.x % TILES_X * (SQUARES_ACROSS * 8);

@@ -78,8 +78,20 @@ def test_untuned_choices_do_not_spill(shape, tmp_path):
     assert set(spilled(made, tmp_path)) == {0}
 
 
-def test_channels_are_split_among_up_to_four_blocks():
-    assert conv2d_nchw_half.candidates(LARGE[2])["split"] == [1, 2, 4]
+def test_channels_are_split_among_up_to_eight_blocks():
+    assert conv2d_nchw_half.candidates(LARGE[2])["split"] == [1, 2, 4, 8]
+
+
+@pytest.mark.parametrize("rows", [2, 4, 6, 16])
+@pytest.mark.parametrize(("stages", "split"), [(1, 8), (2, 4)])
+def test_there_is_room_for_barriers_behind_the_sums_of_a_cluster(rows, stages, split):
+    """The state of a barrier may be written back over what was stored to its memory."""
+    shape = Conv2dNhwc(1, 15, 28, 130, 128, Window((1, 7), padding=(0, 3, 0, 3)), "float16")
+    choice = CHOICE | {"rows": rows, "filter_stages": stages, "split": split}
+    made = conv2d_nchw_half.kernel(shape, choice)
+    sums, barriers = 16 * split * -(-rows // split) * 128, 8 * stages
+    assert made.calls[1].launch.shared_bytes >= sums + barriers
+    assert "barriers = shared_address(shared_memory) + BARRIERS_AT;" in made.source
 
 
 def test_estimates_of_many_choices_are_those_of_each():

@@ -169,6 +169,10 @@ EMULATOR_OWN bool run_cluster() {
       return false;
     }
   }
+  for (int i = 0; mbarrier_count && i < block_count; ++i) {
+    activate(blocks[i]);
+    if (!mbarriers_are_whole()) return false;
+  }
   return true;
 }
 

@@ -89,6 +89,29 @@ EMULATOR_OWN Phases& mbarrier_at(const void* at, uint32_t site) {
   return mbarriers[own.number];
 }
 
+// After this its memory may be used for something else.
+EMULATOR_OWN void mbarrier_invalidate(void* at, uint32_t site) {
+  mbarrier_at(at, site).at = {};
+  touch_mbarrier(at, Access::write, site);
+  memset(at, 0, sizeof(Mbarrier));
+}
+
+// Reports an mbarrier of the active block that was written over while it was valid: a device may
+// write its state back later, over what was stored there.
+EMULATOR_OWN bool mbarriers_are_whole() {
+  for (int i = 0; i < mbarrier_count; ++i) {
+    const Phases& own = mbarriers[i];
+    if (own.at.block != active) continue;
+    const Mbarrier& there = *reinterpret_cast<const Mbarrier*>(own.at.address);
+    if (there.mark == mbarrier_mark && there.number == static_cast<uint32_t>(i)) continue;
+    give_up("the memory of the mbarrier that is initialised in %s:%d was written over by something "
+            "else; a device may write its state back over that, unless `mbarrier.inval` comes before",
+            own.file, own.line);
+    return false;
+  }
+  return true;
+}
+
 // Orders accesses before the end of phases that have ended before those of a warp from now on.
 EMULATOR_OWN void acquire(int warp, const Phases& own) {
   see(warp, own.ended);

@@ -68,6 +68,7 @@ EMULATOR_OWN void ptx_setmaxnreg(PtxRun& run) {
 EMULATOR_OWN void ptx_mbarrier_init(PtxRun& run) {
   mbarrier_init(generic_address(run.word(0)), static_cast<int>(run.word(1)), run.line, run.site);
 }
+EMULATOR_OWN void ptx_mbarrier_invalidate(PtxRun& run) { mbarrier_invalidate(generic_address(run.word(0)), run.site); }
 EMULATOR_OWN void ptx_mbarrier_arrive(PtxRun& run) { mbarrier_arrive(generic_address(run.word(1)), run.site); }
 EMULATOR_OWN void ptx_mbarrier_expect(PtxRun& run) {
   void* const at = generic_address(run.word(1));

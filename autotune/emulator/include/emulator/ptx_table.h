@@ -65,6 +65,7 @@ EMULATOR_OWN PtxPerform ptx_known(const char* name, int words) {
       {"griddepcontrol.launch_dependents", ptx_nothing},
       {"griddepcontrol.wait", ptx_nothing},
       {"mbarrier.init.shared::cta.b64", ptx_mbarrier_init, 2},
+      {"mbarrier.inval.shared::cta.b64", ptx_mbarrier_invalidate, 1},
       {"mbarrier.arrive.shared::cta.b64", ptx_mbarrier_arrive, 2},
       {"mbarrier.arrive.shared::cluster.b64", ptx_mbarrier_arrive, 2},
       {"mbarrier.arrive.expect_tx.shared::cta.b64", ptx_mbarrier_expect, 3},
