@@ -156,7 +156,7 @@ def estimate(shape: Conv2dNhwc, choice: Mapping[str, int], target: Target) -> fl
     work = tiling.k_tiles * common.larger(busy, alone) + together * (loads + filters)
     written = WRITTEN * (1 + WRITTEN_ODD * (shape.window.results(shape.h, shape.w)[1] % 2))
     sums = tiling.units * c["groups"] * together
-    # Of short K tiles eight blocks were slower than four in the mean of nine drawn layers.
+    # Of short K tiles eight blocks were slower than four in the mean of nine layers.
     by_eight = REDUCED_BY_EIGHT * (c["split"] > 4) * common.pick(c["channels"] > 16, 1, 3)
     reduced = REDUCED + by_eight + 17 * sums
     results = written * sums / c["split"] + reduced * (c["split"] > 1)
