@@ -201,6 +201,7 @@ def _family_and_shape(shape: conv2d_nhwc.Conv2dNhwc, target: Target) -> tuple[An
 def conv2d_channels_first_cuda(shape: conv2d_nhwc.Conv2dNhwc) -> SourceKernel:
     """Return the kernel now chosen of NCHW images of 16-bit floats, given as of NHWC ones."""
     arguments = conv2d_channels_first.arguments(shape)
+    target = Target.current() or Target("cuda")
     if _is_depthwise(shape):
         images, filters = (shape.images, shape.h, shape.w, shape.ci), shape.co // shape.ci
         alone = Depthwise(*images, shape.window, "NCHW", filters, dtype=shape.dtype)
@@ -212,14 +213,15 @@ def conv2d_channels_first_cuda(shape: conv2d_nhwc.Conv2dNhwc) -> SourceKernel:
         # Products of all images gain by copies as one does of their columns, with rows as odd.
         columns = (product.batch - 1) * gemm_padded.row_of_copy(product.n) + product.n
         one = replace(product, n=columns, batch=1, shared="")
-        if gemm_padded.gains(one, Target.current() or Target("cuda")):
+        if gemm_padded.gains(one, target):
             family = gemm_padded.Padded(tensor_core_family(gemm_padded.padded(product)))
-        return tunable(conv2d_channels_first.Of(family, product), shape, "cuda")
+        space = conv2d_nchw_families.of_products(shape, family, product, target)
+        return tunable(space, shape, "cuda")
     padded = conv2d_channels_first.padded(shape)
     family, of = family_of_nhwc(padded)
     between = conv2d_channels_first.ChannelsFirst.between(shape, padded, of)
-    target = Target.current() or Target("cuda")
-    return tunable(conv2d_nchw_families.either(shape, family, between, target), shape, "cuda")
+    space = conv2d_nchw_families.of_windows(shape, family, between, target)
+    return tunable(space, shape, "cuda")
 
 
 def _is_depthwise(shape: conv2d_nhwc.Conv2dNhwc) -> bool:

@@ -99,6 +99,16 @@ class Matrices:
         return ", ".join(map(str, numbers))
 
 
+def matrices_of(plain: Conv2dNhwc, padded: Conv2dNhwc) -> dict[str, Matrices]:
+    """Return the transpositions of filters and images NCHW to those that are padded, NHWC."""
+    pixels, taps, run = plain.h * plain.w, plain.window.taps, plain.a_run
+    channels = padded.a_run * taps
+    return {
+        "weight": Matrices(1, plain.co, run * taps, run * taps, channels, padded.co, taps),
+        "data": Matrices(plain.images, plain.ci, pixels, pixels, pixels, padded.ci),
+    }
+
+
 @dataclass(frozen=True)
 class ChannelsFirst(Layer):
     """A convolution of NCHW images as one of NHWC images between transpositions.
@@ -139,14 +149,9 @@ class ChannelsFirst(Layer):
     @property
     def matrices(self) -> dict[str, Matrices]:
         """The transpositions of all arrays, filters first."""
-        (n, ci, *image), (co, run, *size) = self.data, self.weight
-        pixels, taps, results = prod(image), prod(size), prod(self.out[2:])
-        filters, channels = self.padded.co, self.padded.a_run * taps
-        return {
-            "weight": Matrices(1, co, run * taps, run * taps, channels, filters, taps),
-            "data": Matrices(n, ci, pixels, pixels, pixels, self.padded.ci),
-            "out": Matrices(n, results, co, filters, co, results),
-        }
+        results = prod(self.out[2:])
+        out = Matrices(self.data[0], results, self.plain.co, self.padded.co, self.plain.co, results)
+        return {**matrices_of(self.plain, self.padded), "out": out}
 
     @property
     def copies(self) -> list[Copy]:

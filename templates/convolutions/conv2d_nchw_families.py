@@ -1,30 +1,36 @@
 """NCHW convolutions of 16-bit floats: which kernels run a shape, in one space.
 
-`conv2d_nchw_half` reads images as they lie; `conv2d_channels_first` transposes them for the
-kernels of NHWC images. Estimates choose.
+`conv2d_nchw_half` reads images as they lie; `conv2d_nchw_tma` multiplies a copy NHWC of them and
+writes planes. Pointwise layers also are a product for each image (`conv2d_channels_first`), and
+windows run by kernels of NHWC images, between copies of images, filters and the result. Estimates
+choose.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from autotune import Target
 
 from ..alternatives import Alternatives, Family
-from . import conv2d_narrow, conv2d_nchw_half
+from . import conv2d_narrow, conv2d_nchw_half, conv2d_nchw_tma
 from .conv2d_channels_first import ChannelsFirst, Of
 from .conv2d_nhwc import Conv2dNhwc
 from .via_conv2d import ViaConv2d
 
-# The value of the knob that selects `conv2d_nchw_half`: others may be alternatives themselves.
-DIRECT = 3
+# The values of the knob that select `conv2d_nchw_half` and `conv2d_nchw_tma`: others may be
+# alternatives themselves.
+DIRECT, BY_TMA = 3, 4
 # Part of the estimate between copies that is compared with that without: 22 drawn layers took an
 # H200 0.87 of it in the mean.
 VIA_SHARE = 0.87
+# And of that by TMA behind a copy of the images.
+TMA_SHARE = 1.0
 
 
-def either(shape: Conv2dNhwc, family: Any, between: ChannelsFirst, target: Target) -> Any:
-    """Return the space of a family between copies, or of its alternatives, and without copies.
+def of_windows(shape: Conv2dNhwc, family: Any, between: ChannelsFirst, target: Target) -> Any:
+    """Return the space of a family between copies, or of its alternatives, and of the others.
 
     Args:
         shape: the convolution, as one of NHWC images.
@@ -32,28 +38,53 @@ def either(shape: Conv2dNhwc, family: Any, between: ChannelsFirst, target: Targe
         between: what they compute.
         target: the target.
     """
-    inner = family.families if isinstance(family, Alternatives) else (family,)
-    numbers = family.values if isinstance(family, Alternatives) else (0,)
-    untuned = family.untuned if isinstance(family, Alternatives) else 0
-    families = [cast(Family, Of(ViaConv2d(each), between)) for each in inner]
-    if conv2d_nchw_half.offered(shape, target):
-        families, numbers = [*families, cast(Family, conv2d_nchw_half)], (*numbers, DIRECT)
-        if gains(shape, family, between, target):
-            untuned = DIRECT
+    cycles = VIA_SHARE * via_cycles(family, between, target)
+    return _space(shape, family, lambda each: Of(ViaConv2d(each), between), cycles, target)
+
+
+def of_products(shape: Conv2dNhwc, family: Any, product: Any, target: Target) -> Any:
+    """Return the space of a family of products of pointwise layers, and of the others."""
+    cycles = conv2d_narrow.cycles(family_untuned(family), product, target)
+    return _space(shape, family, lambda each: Of(each, product), cycles, target)
+
+
+def _space(
+    shape: Conv2dNhwc, family: Any, view: Callable[[Any], Of], cycles: float, target: Target
+) -> Any:
+    """Return the space of views of a family, or of its alternatives, and of the other kernels."""
+    several = isinstance(family, Alternatives)
+    inner, numbers = (family.families, family.values) if several else ((family,), (0,))
+    families = [cast(Family, view(each)) for each in inner]
+    estimates = {family.untuned if several else 0: cycles}
+    for number, (other, others) in others_of(shape, target).items():
+        families, numbers = [*families, other], (*numbers, number)
+        estimates[number] = others
+    untuned = min(estimates, key=lambda number: estimates[number])
     return Alternatives(tuple(families), untuned, numbers) if len(families) > 1 else families[0]
 
 
-def gains(shape: Conv2dNhwc, family: Any, between: ChannelsFirst, target: Target) -> bool:
-    """Return whether a convolution is estimated to be faster without copies of its images."""
-    direct = conv2d_nchw_half.untuned_cycles(shape, target)
-    return direct < VIA_SHARE * via_cycles(family, between, target)
+def others_of(shape: Conv2dNhwc, target: Target) -> Mapping[int, tuple[Family, float]]:
+    """Return the kernels of images as they lie, or of a copy, by the values that select them."""
+    others = {}
+    if conv2d_nchw_half.offered(shape, target) and shape.pointwise is None:
+        cycles = conv2d_nchw_half.untuned_cycles(shape, target)
+        others[DIRECT] = cast(Family, conv2d_nchw_half), cycles
+    if conv2d_nchw_tma.offered(shape, target):
+        cycles = TMA_SHARE * conv2d_nchw_tma.untuned_cycles(shape, target)
+        others[BY_TMA] = cast(Family, conv2d_nchw_tma), cycles
+    return others
+
+
+def family_untuned(family: Any) -> Any:
+    """Return the family, of alternatives, that is used where nothing was tuned."""
+    if not isinstance(family, Alternatives):
+        return family
+    return family.families[family.values.index(family.untuned)]
 
 
 def via_cycles(family: Any, between: ChannelsFirst, target: Target) -> float:
     """Return the estimate of the untuned choice of a family, with the copies around it."""
-    of = between.of
-    if isinstance(family, Alternatives):
-        family = family.families[family.values.index(family.untuned)]
+    of, family = between.of, family_untuned(family)
     if isinstance(family, conv2d_narrow.OfShape):
         family, of = family.family, family.of
     return conv2d_narrow.cycles(family, of, target) + between.copying_cycles(target)

@@ -44,6 +44,7 @@ from autotune.kernel import KernelCall
 from .. import common, tensor_map
 from ..convolutions import implicit_gemm_tma
 from ..convolutions.conv2d_nhwc import Conv2dNhwc
+from ..convolutions.image_planes import plane_of
 from . import gemm_wgmma
 from .gemm_shape import HALVES, Product, first_names, result_name
 from .gemm_tma_estimate import estimate as estimate
@@ -80,6 +81,10 @@ STRIP_TEXTS = tuple(name for text in FLOAT_TEXTS for name in (text, *STRIPS * (t
 # Those that write rows of 16-bit floats in vectors, from strips.
 _SWAPPED, VECTORS = "gemm_tma_swap_ab.h", ("gemm_tma_vector_strips.h",)
 VECTOR_TEXTS = tuple(name for text in TEXTS for name in (text, *VECTORS * (text == _SWAPPED)))
+# Those that write images NCHW.
+PLANE_TEXTS = tuple(
+    name for text in TEXTS for name in (text, *["gemm_tma_planes.h"] * (text == _SWAPPED))
+)
 # Those of integers, which have no epilogue.
 _BEHIND = {
     "mma.h": ["mma.h", "mma_int8_across.h"],
@@ -149,6 +154,8 @@ def _texts(tiling: TmaTiling, asked: Product) -> tuple[str, ...]:
         return INTEGER_TEXTS
     if tiling.floats:
         return STRIP_TEXTS if tiling.float_strip_bytes else FLOAT_TEXTS
+    if plane_of(tiling.shape):
+        return PLANE_TEXTS
     aligned = asked.batch == 1 or asked.m * asked.n % 8 == 0
     in_vectors = asked.n % 8 > 0 and tiling.smem_epilogue and tiling.strips and aligned
     return VECTOR_TEXTS if in_vectors else TEXTS
@@ -176,9 +183,9 @@ def _defines(tiling: TmaTiling, asked: Product) -> dict[str, int | str]:
     added = whole and starts_with_residual(asked) and (form.swapped or not form.persistent)
     strip_bytes = tiling.float_strip_bytes
     strips = {"STRIPS_AT": tiling.shared_bytes - strip_bytes} if strip_bytes else {}
-    images = {}
+    images = {"PLANE": plane} if (plane := plane_of(shape)) else {}
     if isinstance(shape, Conv2dNhwc):
-        images = {"IMAGES": shape.images, "TAP_RUN": implicit_gemm_tma.tap_run(shape)}
+        images |= {"IMAGES": shape.images, "TAP_RUN": implicit_gemm_tma.tap_run(shape)}
     return {
         **sizes,
         **images,

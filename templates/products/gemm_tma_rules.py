@@ -9,6 +9,7 @@ from autotune import Target
 from .. import common
 from ..convolutions import implicit_gemm_tma
 from ..convolutions.conv2d_nhwc import AcrossGroups
+from ..convolutions.image_planes import plane_of
 from . import gemm_wgmma
 from .gemm_mma import item_bytes
 from .gemm_shape import HALVES, TF32, Product
@@ -158,6 +159,7 @@ def _of_operands(tiling: TmaTiling) -> Rules:
     multicast = tiling.form.cluster_m > 1
     return [
         *(_of_groups(tiling, shape) if isinstance(shape, AcrossGroups) else ()),
+        *(_of_planes(tiling) if plane_of(shape) else ()),
         (
             (tiling.floats or tiling.integers) & (tiling.right_mn_major > 0),
             "an MN-major right operand of floats or integers",
@@ -166,7 +168,10 @@ def _of_operands(tiling: TmaTiling) -> Rules:
             tiling.integers & (tiling.left_in_registers > 0) & (tiling.tile_m % (2 * PANEL) > 0),
             "half a panel of integers",
         ),
-        (halves & shape.gathers, "an implicit right operand of 16-bit floats"),
+        (
+            halves & shape.gathers & (plane_of(shape) == 0),
+            "an implicit right operand of 16-bit floats",
+        ),
         (swapped & shape.gathers & multicast, "multicast of an implicit right operand"),
         (
             halves & more,
@@ -176,6 +181,16 @@ def _of_operands(tiling: TmaTiling) -> Rules:
             halves & (tiling.choice["split"] > 1) & (tiling.form.cluster_reduce == 0),
             "split-K of swapped operands by two kernels",
         ),
+    ]
+
+
+def _of_planes(tiling: TmaTiling) -> Rules:
+    """Return the rules of results that are written as images NCHW, from a tile's strips."""
+    form = tiling.form
+    return [
+        (form.swapped == 0, "planes of operands that are not swapped"),
+        (form.persistent, "planes of several tiles"),
+        (tiling.smem_epilogue == 0, "planes that are not staged"),
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import common
 from ..convolutions.conv2d_nhwc import AcrossGroups
+from ..convolutions.image_planes import plane_of
 from .gemm_mma import depth
 from .gemm_shape import HALVES, TF32, Product
 from .gemm_tma_form import FORMS, KNOB, MORE_CLUSTERS, Form
@@ -21,6 +22,10 @@ MANY_RANGES = (1, 2, 4, 8, 11, 16, 22, 26, 32, 33, 44, 66)
 def _is_offered(form: Form, shape: Product) -> bool:
     """Return whether a form is in the space of a shape; the rules say with which tiles."""
     results = shape.batch * shape.m * shape.n
+    if plane_of(shape):  # blocks of several rows of tiles share pixels only of matrices
+        fits = results <= FEW_RESULTS or not form.cluster_reduce
+        shares = form.cluster_m == 1 or not shape.gathers
+        return form.swapped > 0 and not form.persistent and fits and shares
     if shape.dtype == "int8" or shape.gathers:
         alone = shape.dtype == TF32 and form.cluster_m == 1
         suits = alone if form.swapped else not _swaps(shape)

@@ -15,6 +15,7 @@ from autotune import Target
 from .. import common
 from ..convolutions import implicit_gemm_tma
 from ..convolutions.conv2d_nhwc import AcrossGroups, Conv2dNhwc
+from ..convolutions.image_planes import plane_of
 from ..epilogue import Epilogue
 from ..tensor_map import ROW_BYTES, initializer, tensor_map
 from .gemm_mma import FLOAT_STRIP_BYTES, depth, item_bytes
@@ -90,6 +91,8 @@ def fragments(shape: Product) -> list[int]:
         return [width for width in range(least, min(each, 32) + 1) if each % width == 0]
     if shape.dtype in HALVES:  # blocks that share a sum divide even widths
         every = {*widths(shape.n), *widths(shape.m)}
+        if plane_of(shape) % 2:  # rows of strips that are in different banks
+            return sorted({width - 1 + width % 2 for width in every} - {1})
         return sorted(every | {width + width % 2 for width in every})
     if shape.dtype != "int8":
         return sorted({*widths(shape.n), *widths(shape.m)})

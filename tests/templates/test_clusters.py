@@ -8,7 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from autotune.templates.convolutions import conv2d_bf16x3, conv2d_cuda, conv2d_nchw_half
+from autotune.templates.convolutions import (
+    conv2d_bf16x3,
+    conv2d_cuda,
+    conv2d_nchw_half,
+    conv2d_nchw_tma,
+)
 from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
 from autotune.templates.convolutions.conv2d_shape import Conv2d
 from autotune.templates.convolutions.window_shape import Window
@@ -43,11 +48,16 @@ TMA = {
     "band": 2,
 }  # fmt: skip
 EDGES = Gemm(136, 136, 264, "float16", 1, False, True, "", REST)
+WINDOW = Window((3, 3), padding=(1, 1, 1, 1))
 FEW = Gemm(136, 136, 264, "float16", 1, False, True, "", GELU)
 
 
 def tma(form, shape=EDGES, **change):
     return gemm_tma, shape, {**TMA, "wgmma": gemm_tma.Form(*form).knob, **change}
+
+
+def planes(form, shape, **change):
+    return conv2d_nchw_tma, shape, {**TMA, "wgmma": gemm_tma.Form(*form).knob, "band": 1, **change}
 
 
 def unaligned(form, shape, **change):
@@ -68,6 +78,16 @@ CASES = {
     "tma-split": tma((0, 1, 0, 1, 1), FEW, split=2),
     "tma-split-2x2": tma((0, 2, 0, 2, 1), FEW, split=2),
     "tma-split-swapped": tma((0, 2, 1, 1, 1), Gemm(24, 200, 264, "float16"), split=2, frags_n=4),
+    "planes-1x2": planes(
+        (0, 1, 1, 2), Conv2dNhwc(1, 5, 7, 66, 64, WINDOW, "float16"), warps_m=8, frags_n=3, stages=3
+    ),
+    "planes-two-ranges": planes(
+        (0, 1, 1, 1, 1), Conv2dNhwc(1, 6, 6, 66, 64, WINDOW, "bfloat16"), frags_n=4, split=2
+    ),
+    "planes-2x1-two-ranges": planes(
+        (0, 2, 1, 1, 1), Conv2dNhwc(2, 5, 5, 136, 264, Window((1, 1)), "float16"), frags_n=6,
+        split=2, band=2,
+    ),
     "wgmma": (
         gemm_wgmma, Gemm(66, 72, 712, "float16", 1, False, True, "", REST), {**TMA, "split": 4},
     ),

@@ -94,20 +94,25 @@ struct Transposition {
   }
 };
 
+#ifdef WEIGHT_MATRICES
 extern "C" __global__ void __launch_bounds__(COPY_THREADS) arrange_weight(
     const Bits* __restrict__ from, Bits* __restrict__ to) {
   launch_dependent_grids();
   Transposition<WEIGHT_MATRICES>::copy(from, to);
 }
+#endif
 
-// Overlaps with `arrange_weight`.
+// Overlaps with `arrange_weight`, and lets blocks of a product that waits for it start.
 extern "C" __global__ void __launch_bounds__(COPY_THREADS) arrange_data(
     const Bits* __restrict__ from, Bits* __restrict__ to) {
+  launch_dependent_grids();
   Transposition<DATA_MATRICES>::copy(from, to);
   wait_on_dependent_grids();  // so that the filters too are written when this kernel ends
 }
 
+#ifdef OUT_MATRICES
 extern "C" __global__ void __launch_bounds__(COPY_THREADS) arrange_out(
     const Bits* __restrict__ from, Bits* __restrict__ to) {
   Transposition<OUT_MATRICES>::copy(from, to);
 }
+#endif

@@ -1,0 +1,146 @@
+"""NCHW convolutions of 16-bit floats by TMA: right in the emulator, and within limits."""
+
+import math
+
+import numpy as np
+import pytest
+from autotune.templates.convolutions import conv2d_nchw_tma
+from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
+from autotune.templates.convolutions.image_planes import plane_of
+from autotune.templates.convolutions.window_shape import Window
+from autotune.templates.products.gemm_tma_form import Form
+
+from autotune.driver.kernel_of import kernel_of
+from autotune.errors import TemplateError
+from autotune.kernel import launch_violation
+from autotune.target import Target
+from tests.templates.assembled import needs_nvcc, spilled
+from tests.templates.emulated import arrays_of
+from tests.templates.products.test_gemm_padded import in_the_emulator
+
+HOPPER = Target("cuda -arch=sm_90")
+SAME, POINT = Window((3, 3), (1, 1), (1, 1, 1, 1)), Window((1, 1))
+CHOICE = {
+    "wgmma": Form(0, 1, 1).knob, "warps_m": 4, "warps_n": 1, "frags_m": 1, "frags_n": 5,
+    "chunk": 64, "stages": 2, "split": 1, "band": 1,
+}  # fmt: skip
+LAYERS = {
+    "odd planes of several images in a tile": (Conv2dNhwc(3, 5, 5, 72, 24, POINT, "float16"), {}),
+    "an odd plane in several tiles": (
+        Conv2dNhwc(2, 9, 11, 20, 16, POINT, "bfloat16"), {"frags_n": 3},
+    ),
+    "odd planes, two fragments of filters": (
+        Conv2dNhwc(2, 7, 7, 135, 16, POINT, "float16"), {"frags_m": 2},
+    ),
+    "planes in vectors": (Conv2dNhwc(2, 8, 4, 70, 24, POINT, "float16"), {"frags_n": 6}),
+    "planes in halves of vectors, rows of tiles that are rotated": (
+        Conv2dNhwc(3, 6, 6, 64, 72, POINT, "bfloat16"), {"frags_n": 8},
+    ),
+    "planes in words": (
+        Conv2dNhwc(2, 5, 6, 40, 40, POINT, "float16"), {"warps_m": 8, "frags_n": 4},
+    ),
+    "channels and filters that fill no vectors": (
+        Conv2dNhwc(1, 6, 5, 13, 11, POINT, "float16"), {"frags_n": 2},
+    ),
+    "windows": (Conv2dNhwc(2, 7, 9, 66, 20, SAME, "float16"), {"stages": 3}),
+    "windows of whole boxes of channels, a stride, uneven padding": (
+        Conv2dNhwc(2, 9, 10, 24, 64, Window((3, 2), (2, 1), (0, 1, 2, 0)), "bfloat16"),
+        {"frags_n": 2},
+    ),
+    "strides of one tap, and a dilation": (
+        Conv2dNhwc(1, 9, 12, 24, 16, Window((1, 3), (2, 2), (0, 2, 0, 2), (1, 2)), "float16"), {},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.many_cases
+@pytest.mark.parametrize("name", LAYERS)
+def test_results_are_those_of_the_convolution(name, tmp_path):
+    shape, change = LAYERS[name]
+    choice = CHOICE | change
+    assert conv2d_nchw_tma.violation(shape, choice, HOPPER) is None
+    made = conv2d_nchw_tma.kernel(shape, choice)
+    got, wanted = in_the_emulator(made, tmp_path, arrays_of(made), optimized=True)
+    np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=3e-2)
+
+
+def test_filters_that_tma_reads_are_not_copied():
+    entries = ["arrange_weight", "arrange_data", "gemm_tma"]
+    for shape, calls in [
+        (Conv2dNhwc(2, 7, 7, 20, 24, POINT, "float16"), entries[1:]),
+        (Conv2dNhwc(2, 7, 7, 20, 20, POINT, "float16"), entries),
+        (Conv2dNhwc(2, 7, 7, 24, 24, Window((1, 1), (2, 2)), "float16"), entries),
+        (Conv2dNhwc(2, 7, 7, 24, 24, SAME, "float16"), entries),
+    ]:
+        made = conv2d_nchw_tma.kernel(shape, conv2d_nchw_tma.default_choice(shape, HOPPER))
+        assert [one.entry for one in made.calls] == calls
+        assert [one.launch.early for one in made.calls] == [False] + [True] * (len(calls) - 1)
+
+
+LARGE = [
+    Conv2dNhwc(32, 14, 14, 1024, 256, POINT, "bfloat16"),
+    Conv2dNhwc(32, 7, 7, 2048, 512, POINT, "float16"),
+    Conv2dNhwc(2, 64, 64, 320, 320, SAME, "float16"),
+    Conv2dNhwc(8, 56, 56, 128, 64, Window((3, 3), (2, 2), (1, 1, 1, 1)), "float16"),
+]
+
+
+@pytest.mark.parametrize("shape", LARGE)
+def test_untuned_choices_fit_on_a_device(shape):
+    choice = conv2d_nchw_tma.default_choice(shape, HOPPER)
+    assert conv2d_nchw_tma.violation(shape, choice, HOPPER) is None
+    made = kernel_of(conv2d_nchw_tma.kernel(shape, choice), HOPPER)
+    assert launch_violation(made, HOPPER.limits) is None
+
+
+@needs_nvcc
+@pytest.mark.many_cases
+@pytest.mark.parametrize("shape", LARGE)
+def test_untuned_choices_do_not_spill(shape, tmp_path):
+    choice = conv2d_nchw_tma.default_choice(shape, HOPPER)
+    made = kernel_of(conv2d_nchw_tma.kernel(shape, choice), HOPPER)
+    assert set(spilled(made, tmp_path)) == {0}
+
+
+def test_rows_of_odd_planes_are_staged_in_different_banks():
+    odd = conv2d_nchw_tma.candidates(LARGE[1])["frags_n"]
+    assert odd and all(width % 2 for width in odd)
+    assert any(width % 2 == 0 for width in conv2d_nchw_tma.candidates(LARGE[0])["frags_n"])
+
+
+def test_results_of_other_products_are_no_planes():
+    assert plane_of(conv2d_nchw_tma.product_of(LARGE[1])) == 49
+    assert plane_of(conv2d_nchw_tma.product_of(LARGE[3])) == 28 * 28
+    assert plane_of(LARGE[3]) == plane_of(LARGE[0].pointwise) == 0
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Conv2dNhwc(2, 7, 7, 24, 24, SAME, "float32"),
+        Conv2dNhwc(2, 7, 7, 32, 32, SAME, "float16", groups=2),
+        Conv2dNhwc(2, 7, 7, 32, 3, SAME, "float16"),
+    ],
+)
+def test_other_types_groups_and_few_channels_are_left_to_others(shape):
+    assert not conv2d_nchw_tma.offered(shape, HOPPER)
+    assert conv2d_nchw_tma.untuned_cycles(shape, HOPPER) == math.inf
+
+
+@pytest.mark.parametrize("target", ["cuda -arch=sm_80", "cuda -arch=sm_100", "cuda -emulate"])
+def test_other_targets_do_not_have_these_kernels(target):
+    assert not conv2d_nchw_tma.offered(LARGE[0], Target(target))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"wgmma": Form(0, 1).knob}, "planes of operands that are not swapped"),
+        ({"wgmma": Form(1, 1, 1).knob}, "planes of several tiles"),
+        ({"split": 2}, "planes that are not staged"),
+    ],
+)
+def test_choices_that_cannot_run_are_refused(change, message):
+    assert message in conv2d_nchw_tma.violation(LARGE[0], CHOICE | change, HOPPER)
+    with pytest.raises(TemplateError, match=message):
+        conv2d_nchw_tma.kernel(LARGE[0], CHOICE | change)
