@@ -150,7 +150,9 @@ class ChannelsFirst(Layer):
     def matrices(self) -> dict[str, Matrices]:
         """The transpositions of all arrays, filters first."""
         results = prod(self.out[2:])
-        out = Matrices(self.data[0], results, self.plain.co, self.padded.co, self.plain.co, results)
+        out = Matrices(
+            self.data[0], results, self.plain.co, self.padded.co, self.plain.co, results
+        )
         return {**matrices_of(self.plain, self.padded), "out": out}
 
     @property

@@ -14,14 +14,15 @@ from typing import Any, cast
 from autotune import Target
 
 from ..alternatives import Alternatives, Family
-from . import conv2d_narrow, conv2d_nchw_half, conv2d_nchw_tma
+from . import conv2d_narrow, conv2d_nchw_half
 from .conv2d_channels_first import ChannelsFirst, Of
+from .conv2d_nchw_tma import OF_IMAGES, OF_WINDOWS
 from .conv2d_nhwc import Conv2dNhwc
 from .via_conv2d import ViaConv2d
 
-# The values of the knob that select `conv2d_nchw_half` and `conv2d_nchw_tma`: others may be
-# alternatives themselves.
-DIRECT, BY_TMA = 3, 4
+# The values of the knob that select `conv2d_nchw_half`, and `conv2d_nchw_tma` on copies of images
+# and of windows: others may be alternatives themselves.
+DIRECT, BY_TMA, BY_WINDOWS = 3, 4, 5
 # Part of the estimate between copies that is compared with that without: 22 drawn layers took an
 # H200 0.87 of it in the mean.
 VIA_SHARE = 0.87
@@ -69,9 +70,10 @@ def others_of(shape: Conv2dNhwc, target: Target) -> Mapping[int, tuple[Family, f
     if conv2d_nchw_half.offered(shape, target) and shape.pointwise is None:
         cycles = conv2d_nchw_half.untuned_cycles(shape, target)
         others[DIRECT] = cast(Family, conv2d_nchw_half), cycles
-    if conv2d_nchw_tma.offered(shape, target):
-        cycles = TMA_SHARE * conv2d_nchw_tma.untuned_cycles(shape, target)
-        others[BY_TMA] = cast(Family, conv2d_nchw_tma), cycles
+    for number, by_tma in ((BY_TMA, OF_IMAGES), (BY_WINDOWS, OF_WINDOWS)):
+        if by_tma.offered(shape, target):
+            cycles = TMA_SHARE * by_tma.untuned_cycles(shape, target)
+            others[number] = cast(Family, by_tma), cycles
     return others
 
 

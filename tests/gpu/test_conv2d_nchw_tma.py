@@ -6,7 +6,7 @@ from itertools import product
 import ml_dtypes
 import numpy as np
 import pytest
-from autotune.templates.convolutions import conv2d_nchw_tma
+from autotune.templates.convolutions.conv2d_nchw_tma import OF_IMAGES, OF_WINDOWS
 from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
 from autotune.templates.convolutions.window_shape import Window
 from autotune.templates.products.gemm_wgmma import has_wgmma
@@ -23,7 +23,9 @@ SHAPES = {
     "odd-channels": Conv2dNhwc(2, 13, 14, 75, 51, POINT, "float16"),
     "windows": Conv2dNhwc(2, 13, 19, 132, 70, SAME, "bfloat16"),
     "stride": Conv2dNhwc(3, 29, 31, 80, 64, Window((3, 5), (2, 2), (1, 2, 0, 1)), "float16"),
-    "dilation": Conv2dNhwc(1, 16, 16, 64, 128, Window((3, 3), (1, 1), (2,) * 4, (2, 2)), "float16"),
+    "dilation": Conv2dNhwc(
+        1, 16, 16, 64, 128, Window((3, 3), (1, 1), (2,) * 4, (2, 2)), "float16"
+    ),
 }
 DRAWN = 6
 
@@ -34,27 +36,30 @@ def hopper(device_needed):
         pytest.skip("no wgmma")
 
 
-def choices(shape):
+def choices(family, shape):
     """Draw choices that the shape has, the default first."""
-    target, options = Target("cuda"), conv2d_nchw_tma.candidates(shape)
-    rng, found = np.random.default_rng(0), [conv2d_nchw_tma.default_choice(shape, target)]
+    target, options = Target("cuda"), family.candidates(shape)
+    rng, found = np.random.default_rng(0), [family.default_choice(shape, target)]
     every = list(product(*options.values()))
     for i in rng.permutation(len(every)):
         choice = dict(zip(options, every[i], strict=True))
-        if conv2d_nchw_tma.violation(shape, choice, target) is None:
+        if family.violation(shape, choice, target) is None:
             found.append(choice)
         if len(found) > DRAWN:
             return found
     return found
 
 
+@pytest.mark.parametrize("family", [OF_IMAGES, OF_WINDOWS], ids=["images", "windows"])
 @pytest.mark.parametrize("name", SHAPES)
-def test_drawn_configurations_are_exact(name):
+def test_drawn_configurations_are_exact(name, family):
     """Compare with integers, whose sums are exact, three times: a race would move."""
     shape, rng = SHAPES[name], np.random.default_rng(1)
+    if not family.offered(shape, Target("cuda")):
+        pytest.skip("not of windows")
     dtype = np.dtype(getattr(ml_dtypes, shape.dtype, shape.dtype))
-    drawn = choices(shape)
-    kernels = [conv2d_nchw_tma.kernel(shape, choice) for choice in drawn]
+    drawn = choices(family, shape)
+    kernels = [family.kernel(shape, choice) for choice in drawn]
     *inputs, out = kernels[0].args
     arrays = [rng.integers(-1, 2, each.shape).astype(dtype) for each in inputs]
     wanted = kernels[0].reference(*(x.astype(np.float64) for x in arrays)).astype(dtype)

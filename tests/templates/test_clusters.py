@@ -8,12 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from autotune.templates.convolutions import (
-    conv2d_bf16x3,
-    conv2d_cuda,
-    conv2d_nchw_half,
-    conv2d_nchw_tma,
-)
+from autotune.templates.convolutions import conv2d_bf16x3, conv2d_cuda, conv2d_nchw_half
+from autotune.templates.convolutions.conv2d_nchw_tma import OF_IMAGES
 from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
 from autotune.templates.convolutions.conv2d_shape import Conv2d
 from autotune.templates.convolutions.window_shape import Window
@@ -57,7 +53,7 @@ def tma(form, shape=EDGES, **change):
 
 
 def planes(form, shape, **change):
-    return conv2d_nchw_tma, shape, {**TMA, "wgmma": gemm_tma.Form(*form).knob, "band": 1, **change}
+    return OF_IMAGES, shape, {**TMA, "wgmma": gemm_tma.Form(*form).knob, "band": 1, **change}
 
 
 def unaligned(form, shape, **change):
@@ -79,7 +75,8 @@ CASES = {
     "tma-split-2x2": tma((0, 2, 0, 2, 1), FEW, split=2),
     "tma-split-swapped": tma((0, 2, 1, 1, 1), Gemm(24, 200, 264, "float16"), split=2, frags_n=4),
     "planes-1x2": planes(
-        (0, 1, 1, 2), Conv2dNhwc(1, 5, 7, 66, 64, WINDOW, "float16"), warps_m=8, frags_n=3, stages=3
+        (0, 1, 1, 2), Conv2dNhwc(1, 5, 7, 66, 64, WINDOW, "float16"), warps_m=8, frags_n=3,
+        stages=3,
     ),
     "planes-two-ranges": planes(
         (0, 1, 1, 1, 1), Conv2dNhwc(1, 6, 6, 66, 64, WINDOW, "bfloat16"), frags_n=4, split=2

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from autotune.templates.convolutions import conv2d_nchw_tma
+from autotune.templates.convolutions.conv2d_nchw_tma import OF_IMAGES, OF_WINDOWS
 from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
 from autotune.templates.convolutions.image_planes import plane_of
 from autotune.templates.convolutions.window_shape import Window
@@ -37,7 +37,7 @@ LAYERS = {
         Conv2dNhwc(3, 6, 6, 64, 72, POINT, "bfloat16"), {"frags_n": 8},
     ),
     "planes in words": (
-        Conv2dNhwc(2, 5, 6, 40, 40, POINT, "float16"), {"warps_m": 8, "frags_n": 4},
+        Conv2dNhwc(2, 5, 6, 130, 40, POINT, "float16"), {"warps_m": 8, "frags_n": 4},
     ),
     "channels and filters that fill no vectors": (
         Conv2dNhwc(1, 6, 5, 13, 11, POINT, "float16"), {"frags_n": 2},
@@ -53,13 +53,30 @@ LAYERS = {
 }  # fmt: skip
 
 
+COPIED_WINDOWS = {
+    "several tiles of windows": Conv2dNhwc(2, 9, 11, 20, 24, SAME, "bfloat16"),
+    "strides, uneven padding": Conv2dNhwc(
+        1, 10, 9, 72, 16, Window((3, 3), (2, 2), (0, 1, 1, 1)), "float16"
+    ),
+    "strides of one tap": Conv2dNhwc(2, 7, 9, 70, 40, Window((1, 1), (2, 2)), "float16"),
+    "many taps": Conv2dNhwc(1, 9, 9, 16, 8, Window((5, 5), (1, 1), (2,) * 4), "float16"),
+    "channels that fill no vectors": Conv2dNhwc(
+        1, 6, 7, 80, 12, Window((2, 2), (1, 1), (0,) * 4, (2, 1)), "float16"
+    ),
+}
+CASES = {
+    **{name: (OF_IMAGES, *layer) for name, layer in LAYERS.items()},
+    **{name: (OF_WINDOWS, layer, {}) for name, layer in COPIED_WINDOWS.items()},
+}
+
+
 @pytest.mark.many_cases
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("name", CASES)
 def test_results_are_those_of_the_convolution(name, tmp_path):
-    shape, change = LAYERS[name]
+    family, shape, change = CASES[name]
     choice = CHOICE | change
-    assert conv2d_nchw_tma.violation(shape, choice, HOPPER) is None
-    made = conv2d_nchw_tma.kernel(shape, choice)
+    assert family.violation(shape, choice, HOPPER) is None
+    made = family.kernel(shape, choice)
     got, wanted = in_the_emulator(made, tmp_path, arrays_of(made), optimized=True)
     np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=3e-2)
 
@@ -72,7 +89,7 @@ def test_filters_that_tma_reads_are_not_copied():
         (Conv2dNhwc(2, 7, 7, 24, 24, Window((1, 1), (2, 2)), "float16"), entries),
         (Conv2dNhwc(2, 7, 7, 24, 24, SAME, "float16"), entries),
     ]:
-        made = conv2d_nchw_tma.kernel(shape, conv2d_nchw_tma.default_choice(shape, HOPPER))
+        made = OF_IMAGES.kernel(shape, OF_IMAGES.default_choice(shape, HOPPER))
         assert [one.entry for one in made.calls] == calls
         assert [one.launch.early for one in made.calls] == [False] + [True] * (len(calls) - 1)
 
@@ -87,9 +104,9 @@ LARGE = [
 
 @pytest.mark.parametrize("shape", LARGE)
 def test_untuned_choices_fit_on_a_device(shape):
-    choice = conv2d_nchw_tma.default_choice(shape, HOPPER)
-    assert conv2d_nchw_tma.violation(shape, choice, HOPPER) is None
-    made = kernel_of(conv2d_nchw_tma.kernel(shape, choice), HOPPER)
+    choice = OF_IMAGES.default_choice(shape, HOPPER)
+    assert OF_IMAGES.violation(shape, choice, HOPPER) is None
+    made = kernel_of(OF_IMAGES.kernel(shape, choice), HOPPER)
     assert launch_violation(made, HOPPER.limits) is None
 
 
@@ -97,20 +114,35 @@ def test_untuned_choices_fit_on_a_device(shape):
 @pytest.mark.many_cases
 @pytest.mark.parametrize("shape", LARGE)
 def test_untuned_choices_do_not_spill(shape, tmp_path):
-    choice = conv2d_nchw_tma.default_choice(shape, HOPPER)
-    made = kernel_of(conv2d_nchw_tma.kernel(shape, choice), HOPPER)
+    choice = OF_IMAGES.default_choice(shape, HOPPER)
+    made = kernel_of(OF_IMAGES.kernel(shape, choice), HOPPER)
     assert set(spilled(made, tmp_path)) == {0}
 
 
+def test_windows_are_copied_where_filters_are_rows_of_vectors():
+    for shape, offered in [
+        (Conv2dNhwc(1, 7, 7, 512, 512, SAME, "float16"), True),
+        (Conv2dNhwc(1, 7, 7, 512, 24, Window((1, 1), (2, 2)), "float16"), True),
+        (Conv2dNhwc(1, 7, 7, 512, 20, SAME, "float16"), False),
+        (Conv2dNhwc(1, 7, 7, 512, 512, POINT, "float16"), False),
+        (Conv2dNhwc(1, 20, 20, 512, 16, Window((7, 7)), "float16"), False),
+    ]:
+        assert OF_WINDOWS.offered(shape, HOPPER) == offered
+        if offered:
+            made = OF_WINDOWS.kernel(shape, OF_WINDOWS.default_choice(shape, HOPPER))
+            assert [one.entry for one in made.calls] == ["arrange_data", "gemm_tma"]
+
+
 def test_rows_of_odd_planes_are_staged_in_different_banks():
-    odd = conv2d_nchw_tma.candidates(LARGE[1])["frags_n"]
-    assert odd and all(width % 2 for width in odd)
-    assert any(width % 2 == 0 for width in conv2d_nchw_tma.candidates(LARGE[0])["frags_n"])
+    odd = OF_IMAGES.candidates(LARGE[1])["frags_n"]
+    assert odd
+    assert all(width % 2 for width in odd)
+    assert any(width % 2 == 0 for width in OF_IMAGES.candidates(LARGE[0])["frags_n"])
 
 
 def test_results_of_other_products_are_no_planes():
-    assert plane_of(conv2d_nchw_tma.product_of(LARGE[1])) == 49
-    assert plane_of(conv2d_nchw_tma.product_of(LARGE[3])) == 28 * 28
+    assert plane_of(OF_IMAGES.product_of(LARGE[1])) == 49
+    assert plane_of(OF_IMAGES.product_of(LARGE[3])) == 28 * 28
     assert plane_of(LARGE[3]) == plane_of(LARGE[0].pointwise) == 0
 
 
@@ -123,13 +155,13 @@ def test_results_of_other_products_are_no_planes():
     ],
 )
 def test_other_types_groups_and_few_channels_are_left_to_others(shape):
-    assert not conv2d_nchw_tma.offered(shape, HOPPER)
-    assert conv2d_nchw_tma.untuned_cycles(shape, HOPPER) == math.inf
+    assert not OF_IMAGES.offered(shape, HOPPER)
+    assert OF_IMAGES.untuned_cycles(shape, HOPPER) == math.inf
 
 
 @pytest.mark.parametrize("target", ["cuda -arch=sm_80", "cuda -arch=sm_100", "cuda -emulate"])
 def test_other_targets_do_not_have_these_kernels(target):
-    assert not conv2d_nchw_tma.offered(LARGE[0], Target(target))
+    assert not OF_IMAGES.offered(LARGE[0], Target(target))
 
 
 @pytest.mark.parametrize(
@@ -141,6 +173,6 @@ def test_other_targets_do_not_have_these_kernels(target):
     ],
 )
 def test_choices_that_cannot_run_are_refused(change, message):
-    assert message in conv2d_nchw_tma.violation(LARGE[0], CHOICE | change, HOPPER)
+    assert message in OF_IMAGES.violation(LARGE[0], CHOICE | change, HOPPER)
     with pytest.raises(TemplateError, match=message):
-        conv2d_nchw_tma.kernel(LARGE[0], CHOICE | change)
+        OF_IMAGES.kernel(LARGE[0], CHOICE | change)

@@ -1,0 +1,33 @@
+// Copies windows of images NCHW of 16-bit floats as rows of a matrix, one for each output pixel, whose elements are those
+// of a filter (im2col). A block copies WINDOW_CHANNELS channels of the windows of 32 pixels: warps read neighbouring pixels
+// of a tap of a channel, and write vectors of 8 elements of rows.
+constexpr int WINDOW_PIXELS = 32, WINDOW_ITEMS = WINDOW_CHANNELS * KH * KW, WINDOW_PITCH = WINDOW_ITEMS + 2;
+
+extern "C" __global__ void __launch_bounds__(256) arrange_data(
+    const unsigned short* __restrict__ from, unsigned short* __restrict__ to) {
+  constexpr int TAPS = KH * KW, ROW = CI * TAPS, CHUNKS = (CI + WINDOW_CHANNELS - 1) / WINDOW_CHANNELS;
+  constexpr int WARPS_EACH = 8, VECTORS = WINDOW_ITEMS / 8;
+  __shared__ unsigned tile[WINDOW_PIXELS * WINDOW_PITCH / 2];
+  launch_dependent_grids();
+  const int channel0 = blockIdx.x % CHUNKS * WINDOW_CHANNELS, pixel0 = blockIdx.x / CHUNKS * WINDOW_PIXELS;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, pixel = pixel0 + lane;
+  const int image = pixel / (OH * OW), y0 = pixel / OW % OH * SY - PY, x0 = pixel % OW * SX - PX;
+  const unsigned short* const plane = from + (static_cast<size_t>(image) * CI + channel0) * (IH * IW);
+  unsigned short* const row = reinterpret_cast<unsigned short*>(tile) + lane * WINDOW_PITCH;
+#pragma unroll 6
+  for (int item = warp; item < WINDOW_ITEMS; item += WARPS_EACH) {
+    const int channel = item / TAPS, tap = item % TAPS, y = y0 + tap / KW * DY, x = x0 + tap % KW * DX;
+    const bool exists =
+        channel0 + channel < CI && pixel < WINDOWS && y >= 0 && y < IH && x >= 0 && x < IW;
+    row[item] = exists ? plane[channel * (IH * IW) + y * IW + x] : static_cast<unsigned short>(0);
+  }
+  __syncthreads();
+#pragma unroll 2
+  for (int i = threadIdx.x; i < WINDOW_PIXELS * VECTORS; i += 256) {
+    const int line = i / VECTORS, vector = i % VECTORS, at = channel0 * TAPS + vector * 8;
+    const unsigned* const words = tile + line * (WINDOW_PITCH / 2) + vector * 4;
+    if (pixel0 + line < WINDOWS && at < ROW)
+      *reinterpret_cast<uint4*>(to + static_cast<size_t>(pixel0 + line) * ROW + at) =
+          make_uint4(words[0], words[1], words[2], words[3]);
+  }
+}
