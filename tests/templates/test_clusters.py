@@ -79,7 +79,7 @@ CASES = {
         stages=3,
     ),
     "planes-two-ranges": planes(
-        (0, 1, 1, 1, 1), Conv2dNhwc(1, 6, 6, 66, 64, WINDOW, "bfloat16"), frags_n=4, split=2
+        (0, 1, 1, 1, 1), Conv2dNhwc(1, 6, 6, 70, 64, WINDOW, "bfloat16"), frags_n=4, split=2
     ),
     "planes-2x1-two-ranges": planes(
         (0, 2, 1, 1, 1), Conv2dNhwc(2, 5, 5, 136, 264, Window((1, 1)), "float16"), frags_n=6,
