@@ -147,6 +147,11 @@ class ChannelsFirst(Layer):
         return "conv2d_channels_first.cu"
 
     @property
+    def texts(self) -> tuple[str, ...]:
+        """This file, and what it is made of."""
+        return "store_whole.h", self.text
+
+    @property
     def matrices(self) -> dict[str, Matrices]:
         """The transpositions of all arrays, filters first."""
         results = prod(self.out[2:])

@@ -27,6 +27,8 @@ from .conv2d_nhwc import Conv2dNhwc
 from .image_planes import PlanesOfProduct, PlanesOfWindows
 from .via_conv2d import BYTES_A_CYCLE, LAUNCH_CYCLES, THREADS, WAITING_CYCLES
 
+# What the texts of kernels that copy are made of.
+COPYING_TEXTS = ("dependent_launch.h", "store_whole.h")
 # Pixels whose windows a block copies, and their channels, of many taps and of few.
 PIXELS, FEW_CHANNELS, CHANNELS = 32, 8, 16
 # Taps of windows that are copied, at most, and those that are few.
@@ -152,7 +154,7 @@ class ByTma:
         return replace(
             made,
             name=copying[0].entry,
-            source=f"{made.source}\n{common.text('dependent_launch.h', text)}",
+            source=f"{made.source}\n{common.text(*COPYING_TEXTS, text)}",
             defines={
                 **made.defines, **defines, **common.defines(behind_copies=1, filters=shape.co),
             },

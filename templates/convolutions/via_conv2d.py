@@ -83,6 +83,11 @@ class Layer:
         """The file of the kernels that copy."""
         raise NotImplementedError
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """This file, and what it is made of."""
+        return (self.text,)
+
     def defines(self) -> Mapping[str, int | str]:
         """Return the parameters of these kernels."""
         raise NotImplementedError
@@ -185,7 +190,7 @@ class ViaConv2d:
             entry = f"arrange_{each.name}"
             calls.append(call(entry, list(ends), each.blocks, THREADS, early=each.early))
         calls = [*before, *inner, *after]
-        texts = ["dependent_launch.h", shape.text] if copies else []
+        texts = ["dependent_launch.h", *shape.texts] if copies else []
         return replace(
             source,
             name=calls[0].entry,

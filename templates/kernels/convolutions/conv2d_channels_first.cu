@@ -3,7 +3,6 @@
 // Each is a transposition of matrices of 16-bit elements, tile by tile through shared memory, in which a thread reads
 // and writes pairs of neighbouring columns, so that both sides move in vectors.
 constexpr int COPY_THREADS = 256, COPY_TILE = 64, COPY_PITCH = COPY_TILE / 2 + 1;
-typedef unsigned short Bits;
 
 // Elements of the widest vector that divides rows of so many.
 __host__ __device__ constexpr int vector_of(int extent) {
@@ -20,11 +19,11 @@ struct Transposition {
     TilesX = (Written + COPY_TILE - 1) / COPY_TILE, TilesY = (To + COPY_TILE - 1) / COPY_TILE,
   };
 
+  // Loads a vector, of which nothing exists where `exists` is false. Loads are under no condition, where each would wait
+  // for those before.
   static __device__ __forceinline__ void load(unsigned (&to)[Words], const Bits* from, int row, int column) {
-#pragma unroll
-    for (int i = 0; i < Words; ++i) to[i] = 0;
-    if (row >= Rows || column >= Columns) return;
-    const Bits* const at = from + static_cast<size_t>(row) * From + column;
+    const bool exists = row < Rows && column < Columns;
+    const Bits* const at = from + (exists ? static_cast<size_t>(row) * From + column : 0);
     if (FromVector == 8) {
       const uint4 v = *reinterpret_cast<const uint4*>(at);
       to[0] = v.x, to[Words > 1] = v.y, to[Words > 2 ? 2 : 0] = v.z, to[Words > 3 ? 3 : 0] = v.w;
@@ -34,16 +33,19 @@ struct Transposition {
     } else if (FromVector == 2) {
       to[0] = *reinterpret_cast<const unsigned*>(at);
     } else {
-      to[0] = at[0] | (column + 1 < Columns ? static_cast<unsigned>(at[1]) << 16 : 0u);
+      const bool second = exists && column + 1 < Columns;
+      to[0] = at[0] | (second ? static_cast<unsigned>(at[second]) << 16 : 0u);
     }
+#pragma unroll
+    for (int i = 0; i < Words; ++i) to[i] = exists ? to[i] : 0u;
   }
 
   static __device__ __forceinline__ void store(Bits* to, const unsigned (&words)[(ToVector + 1) / 2]) {
     enum : int { Last = (ToVector + 1) / 2 - 1 };
     if (ToVector == 8) {
-      *reinterpret_cast<uint4*>(to) = make_uint4(words[0], words[Last > 1], words[Last > 2 ? 2 : 0], words[Last]);
+      store_whole(to, words[0], words[Last > 1], words[Last > 2 ? 2 : 0], words[Last]);
     } else if (ToVector == 4) {
-      *reinterpret_cast<uint2*>(to) = make_uint2(words[0], words[Last]);
+      store_whole(to, words[0], words[Last]);
     } else if (ToVector == 2) {
       *reinterpret_cast<unsigned*>(to) = words[0];
     } else {
@@ -102,11 +104,12 @@ extern "C" __global__ void __launch_bounds__(COPY_THREADS) arrange_weight(
 }
 #endif
 
-// Overlaps with `arrange_weight`, and lets blocks of a product that waits for it start.
+// Overlaps with `arrange_weight`. Blocks of a product that waits for it may start when results are written: earlier ones
+// would be as many as fit on the first multiprocessors that have room, and others idle.
 extern "C" __global__ void __launch_bounds__(COPY_THREADS) arrange_data(
     const Bits* __restrict__ from, Bits* __restrict__ to) {
-  launch_dependent_grids();
   Transposition<DATA_MATRICES>::copy(from, to);
+  launch_dependent_grids();
   wait_on_dependent_grids();  // so that the filters too are written when this kernel ends
 }
 

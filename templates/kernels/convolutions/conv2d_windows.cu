@@ -4,22 +4,21 @@
 constexpr int WINDOW_PIXELS = 32, WINDOW_ITEMS = WINDOW_CHANNELS * KH * KW, WINDOW_PITCH = WINDOW_ITEMS + 2;
 
 extern "C" __global__ void __launch_bounds__(256) arrange_data(
-    const unsigned short* __restrict__ from, unsigned short* __restrict__ to) {
+    const Bits* __restrict__ from, Bits* __restrict__ to) {
   constexpr int TAPS = KH * KW, ROW = CI * TAPS, CHUNKS = (CI + WINDOW_CHANNELS - 1) / WINDOW_CHANNELS;
-  constexpr int WARPS_EACH = 8, VECTORS = WINDOW_ITEMS / 8;
+  constexpr int WARPS = 8, VECTORS = WINDOW_ITEMS / 8;
   __shared__ unsigned tile[WINDOW_PIXELS * WINDOW_PITCH / 2];
-  launch_dependent_grids();
   const int channel0 = blockIdx.x % CHUNKS * WINDOW_CHANNELS, pixel0 = blockIdx.x / CHUNKS * WINDOW_PIXELS;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, pixel = pixel0 + lane;
   const int image = pixel / (OH * OW), y0 = pixel / OW % OH * SY - PY, x0 = pixel % OW * SX - PX;
-  const unsigned short* const plane = from + (static_cast<size_t>(image) * CI + channel0) * (IH * IW);
-  unsigned short* const row = reinterpret_cast<unsigned short*>(tile) + lane * WINDOW_PITCH;
-#pragma unroll 6
-  for (int item = warp; item < WINDOW_ITEMS; item += WARPS_EACH) {
-    const int channel = item / TAPS, tap = item % TAPS, y = y0 + tap / KW * DY, x = x0 + tap % KW * DX;
+  const Bits* const plane = from + (static_cast<size_t>(image) * CI + channel0) * (IH * IW);
+  Bits* const row = reinterpret_cast<Bits*>(tile) + lane * WINDOW_PITCH;
+#pragma unroll 9
+  for (int i = 0; i < WINDOW_ITEMS / WARPS; ++i) {
+    const int item = i * WARPS + warp, channel = item / TAPS, tap = item % TAPS, y = y0 + tap / KW * DY, x = x0 + tap % KW * DX;
     const bool exists =
         channel0 + channel < CI && pixel < WINDOWS && y >= 0 && y < IH && x >= 0 && x < IW;
-    row[item] = exists ? plane[channel * (IH * IW) + y * IW + x] : static_cast<unsigned short>(0);
+    row[item] = exists ? plane[channel * (IH * IW) + y * IW + x] : static_cast<Bits>(0);
   }
   __syncthreads();
 #pragma unroll 2
@@ -27,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(256) arrange_data(
     const int line = i / VECTORS, vector = i % VECTORS, at = channel0 * TAPS + vector * 8;
     const unsigned* const words = tile + line * (WINDOW_PITCH / 2) + vector * 4;
     if (pixel0 + line < WINDOWS && at < ROW)
-      *reinterpret_cast<uint4*>(to + static_cast<size_t>(pixel0 + line) * ROW + at) =
-          make_uint4(words[0], words[1], words[2], words[3]);
+      store_whole(to + static_cast<size_t>(pixel0 + line) * ROW + at, words[0], words[1], words[2], words[3]);
   }
+  launch_dependent_grids();
 }

@@ -95,7 +95,8 @@ def test_channels_are_padded_as_they_are_copied():
 def test_windows_are_multiplied_without_copies_or_between_them():
     task = task_of((8, 128, 28, 28), (128, 128, 3, 3), padding=1)
     values = {each.val for each in task.config_space.space_map["family"].entities}
-    assert values == {0, conv2d_nchw_families.DIRECT, conv2d_nchw_families.BY_TMA}
+    others = conv2d_nchw_families
+    assert values == {0, others.DIRECT, others.BY_TMA, others.BY_WINDOWS}
     made = made_by(task)
     assert [one.entry for one in made.calls] == ["pack_filters", "conv2d_nchw_half"]
     assert [each.shape for each in made.args] == [
