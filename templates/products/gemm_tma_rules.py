@@ -189,7 +189,10 @@ def _of_planes(tiling: TmaTiling) -> Rules:
     form = tiling.form
     return [
         (form.swapped == 0, "planes of operands that are not swapped"),
-        (form.persistent, "planes of several tiles"),
+        (
+            form.persistent & (plane_of(tiling.shape) % 2 > 0),
+            "odd planes of a persistent kernel, which stages few pixels at a time",
+        ),
         (tiling.smem_epilogue == 0, "planes that are not staged"),
     ]
 

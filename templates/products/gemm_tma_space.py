@@ -25,7 +25,7 @@ def _is_offered(form: Form, shape: Product) -> bool:
     if plane_of(shape):  # blocks of several rows of tiles share pixels only of matrices
         fits = results <= FEW_RESULTS or not form.cluster_reduce
         shares = form.cluster_m == 1 or not shape.gathers
-        return form.swapped > 0 and not form.persistent and fits and shares
+        return form.swapped > 0 and fits and shares
     if shape.dtype == "int8" or shape.gathers:
         alone = shape.dtype == TF32 and form.cluster_m == 1
         suits = alone if form.swapped else not _swaps(shape)

@@ -81,6 +81,9 @@ CASES = {
     "planes-two-ranges": planes(
         (0, 1, 1, 1, 1), Conv2dNhwc(1, 6, 6, 70, 64, WINDOW, "bfloat16"), frags_n=4, split=2
     ),
+    "planes-ping-pong-2x1": planes(
+        (2, 2, 1), Conv2dNhwc(3, 6, 7, 136, 72, Window((1, 1)), "float16"), frags_n=6, band=2
+    ),
     "planes-2x1-two-ranges": planes(
         (0, 2, 1, 1, 1), Conv2dNhwc(2, 5, 5, 136, 264, Window((1, 1)), "float16"), frags_n=6,
         split=2, band=2,

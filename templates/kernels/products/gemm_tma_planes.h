@@ -5,7 +5,9 @@
 // two images; others plane by plane, in words of two pixels.
 #define write_swapped write_planes
 
-constexpr int STAGED_VECTORS = WRITTEN_N / 8, STAGED_ROW = STAGED_VECTORS * 16;
+// Persistent kernels have a part of the columns staged at a time, in the buffers of two boxes.
+constexpr int STAGED_N = PERSISTENT ? 2 * BOX_ROWS : WRITTEN_N, STAGED_VECTORS = STAGED_N / 8;
+constexpr int STAGED_ROW = STAGED_VECTORS * 16;
 constexpr bool ODD_PLANES = PLANE % 2 > 0;
 
 // Returns where 8 pixels of a row are staged, in bytes. An even number of vectors is rotated from row to row, so that
@@ -19,11 +21,11 @@ template <> struct PixelVector<8> { typedef uint4 type; };
 template <> struct PixelVector<4> { typedef uint2 type; };
 template <> struct PixelVector<2> { typedef unsigned type; };
 
-// Writes 16 staged rows, of filters from m0 and pixels from n0 on, in vectors that are in one plane each.
+// Writes 16 staged rows, of filters from m0 and pixels from n0 to `end`, in vectors that are in one plane each.
 __device__ __forceinline__ void write_even_planes(
-    Finished* __restrict__ out, const char* staged, int m0, int n0, int lane) {
+    Finished* __restrict__ out, const char* staged, int m0, int n0, int end, int lane) {
   constexpr int WIDTH = PLANE % 8 == 0 ? 8 : PLANE % 4 == 0 ? 4 : 2, AT_ONCE = 4;
-  constexpr int EACH = WRITTEN_N / WIDTH, ALL = 16 * EACH;
+  constexpr int EACH = STAGED_N / WIDTH, ALL = 16 * EACH;
   typedef typename PixelVector<WIDTH>::type Vector;
 #pragma unroll 1
   for (int first = lane; first < ALL; first += 32 * AT_ONCE) {
@@ -38,7 +40,7 @@ __device__ __forceinline__ void write_even_planes(
 #pragma unroll
     for (int i = 0; i < AT_ONCE; ++i) {
       const int at = first + i * 32, m = m0 + at / EACH, n = n0 + at % EACH * WIDTH, image = n / PLANE;
-      if (at < ALL && m < FILTERS && n < C_M)
+      if (at < ALL && m < FILTERS && n < end)
         *reinterpret_cast<Vector*>(out + (static_cast<size_t>(image) * FILTERS + m) * PLANE + (n - image * PLANE)) = pixels[i];
     }
   }
@@ -78,13 +80,13 @@ __device__ __forceinline__ void write_part_of_planes(
 
 // Writes 16 staged rows plane by plane.
 __device__ __forceinline__ void write_odd_planes(
-    Finished* __restrict__ out, const char* staged, int m0, int n0, int lane) {
-  const int rows = FILTERS - m0 < 16 ? FILTERS - m0 : 16, end = C_M - n0 < WRITTEN_N ? C_M - n0 : WRITTEN_N;
+    Finished* __restrict__ out, const char* staged, int m0, int n0, int end, int lane) {
+  const int rows = FILTERS - m0 < 16 ? FILTERS - m0 : 16, columns = end - n0;
   if (rows <= 0) return;
   int image = n0 / PLANE, pixel = n0 - image * PLANE;
 #pragma unroll 1
-  for (int column = 0; column < end; ++image, pixel = 0) {
-    const int left = PLANE - pixel, count = end - column < left ? end - column : left;
+  for (int column = 0; column < columns; ++image, pixel = 0) {
+    const int left = PLANE - pixel, count = columns - column < left ? columns - column : left;
     write_part_of_planes(out + (static_cast<size_t>(image) * FILTERS + m0) * PLANE + pixel, staged, column, count, rows, lane);
     column += count;
   }
@@ -97,17 +99,22 @@ __device__ __forceinline__ void write_planes(
   const unsigned own = buffers.at + warp * (16 * STAGED_ROW);
   const char* const staged = static_cast<const char*>(__cvta_shared_to_generic(own));
 #pragma unroll
-  for (int i = 0; i < FRAGS_M; ++i) {
-    const int m = m0 + i * 64 + warp * 16;
-    if (i > 0) __syncwarp();
+  for (int i = 0; i < FRAGS_M; ++i)
 #pragma unroll
-    for (int j = 0; j < STAGED_VECTORS; j += 2)
-      store_fragments(own + staged_at(lane % 16, j + lane / 16), sum[i] + j * 4, j + 1 < STAGED_VECTORS);
-    __syncwarp();
+    for (int first = 0; first < WRITTEN_N; first += STAGED_N) {
+      const int m = m0 + i * 64 + warp * 16, n = n0 + first, vectors = (WRITTEN_N - first) / 8;
+      const int last = n + (WRITTEN_N - first < STAGED_N ? WRITTEN_N - first : STAGED_N);
+      __syncwarp();
+#pragma unroll
+      for (int j = 0; j < STAGED_VECTORS; j += 2)
+        if (j < vectors)
+          store_fragments(own + staged_at(lane % 16, j + lane / 16), sum[i] + (first / 8 + j) * 4,
+                          j + 1 < STAGED_VECTORS && j + 1 < vectors);
+      __syncwarp();
 #if PLANE % 2
-    write_odd_planes(out, staged, m, n0, lane);
+      write_odd_planes(out, staged, m, n, last < C_M ? last : C_M, lane);
 #else
-    write_even_planes(out, staged, m, n0, lane);
+      write_even_planes(out, staged, m, n, last < C_M ? last : C_M, lane);
 #endif
-  }
+    }
 }

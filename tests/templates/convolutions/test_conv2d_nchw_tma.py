@@ -168,7 +168,6 @@ def test_other_targets_do_not_have_these_kernels(target):
     ("change", "message"),
     [
         ({"wgmma": Form(0, 1).knob}, "planes of operands that are not swapped"),
-        ({"wgmma": Form(1, 1, 1).knob}, "planes of several tiles"),
         ({"split": 2}, "planes that are not staged"),
     ],
 )
