@@ -13,9 +13,10 @@ from typing import Any, cast
 
 from autotune import Target
 
+from .. import common
 from ..alternatives import Alternatives, Family
 from . import conv2d_narrow, conv2d_nchw_half
-from .conv2d_channels_first import ChannelsFirst, Of
+from .conv2d_channels_first import VECTOR, ChannelsFirst, Of
 from .conv2d_nchw_tma import OF_IMAGES, OF_WINDOWS
 from .conv2d_nhwc import Conv2dNhwc
 from .via_conv2d import ViaConv2d
@@ -26,8 +27,12 @@ DIRECT, BY_TMA, BY_WINDOWS = 3, 4, 5
 # Part of the estimate between copies that is compared with that without: 22 drawn layers took an
 # H200 0.87 of it in the mean.
 VIA_SHARE = 0.87
-# And of that by TMA behind a copy of the images.
-TMA_SHARE = 1.0
+# And of those of windows by TMA behind a copy of the images.
+TMA_SHARE = 0.95
+# Cycles of a multiprocessor for a result of a product whose planes fill no vectors, and more of an
+# odd one of many pixels, which estimates of products do not have: ten such layers took an H200
+# 0.5 to 1.3 cycles a result more.
+UNALIGNED, ODD, MANY_PIXELS = 0.6, 0.5, 128
 
 
 def of_windows(shape: Conv2dNhwc, family: Any, between: ChannelsFirst, target: Target) -> Any:
@@ -45,7 +50,10 @@ def of_windows(shape: Conv2dNhwc, family: Any, between: ChannelsFirst, target: T
 
 def of_products(shape: Conv2dNhwc, family: Any, product: Any, target: Target) -> Any:
     """Return the space of a family of products of pointwise layers, and of the others."""
-    cycles = conv2d_narrow.cycles(family_untuned(family), product, target)
+    plane = product.n
+    unaligned = UNALIGNED * (plane % VECTOR > 0) + ODD * (plane % 2) * (plane > MANY_PIXELS)
+    written = unaligned * shape.m * shape.n / common.multiprocessors(target)
+    cycles = conv2d_narrow.cycles(family_untuned(family), product, target) + written
     return _space(shape, family, lambda each: Of(each, product), cycles, target)
 
 
@@ -72,7 +80,8 @@ def others_of(shape: Conv2dNhwc, target: Target) -> Mapping[int, tuple[Family, f
         others[DIRECT] = cast(Family, conv2d_nchw_half), cycles
     for number, by_tma in ((BY_TMA, OF_IMAGES), (BY_WINDOWS, OF_WINDOWS)):
         if by_tma.offered(shape, target):
-            cycles = TMA_SHARE * by_tma.untuned_cycles(shape, target)
+            share = TMA_SHARE if shape.pointwise is None else 1.0
+            cycles = share * by_tma.untuned_cycles(shape, target)
             others[number] = cast(Family, by_tma), cycles
     return others
 

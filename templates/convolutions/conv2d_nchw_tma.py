@@ -22,11 +22,14 @@ from .. import common
 from ..products import gemm_tma
 from ..products.gemm_padded import COPYING_BYTES
 from ..products.gemm_shape import HALVES, LARGEST, Product
+from ..products.gemm_tma_tiling import PANEL
 from .conv2d_channels_first import VECTOR, Matrices, arguments, matrices_of, padded, reference
 from .conv2d_nhwc import Conv2dNhwc
 from .image_planes import PlanesOfProduct, PlanesOfWindows
-from .via_conv2d import BYTES_A_CYCLE, LAUNCH_CYCLES, THREADS, WAITING_CYCLES
+from .via_conv2d import THREADS
 
+# Cycles of the kernels that copy, and bytes that a multiprocessor moves in a cycle.
+COPYING, BYTES_A_CYCLE = 2600, 28
 # What the texts of kernels that copy are made of.
 COPYING_TEXTS = ("dependent_launch.h", "store_whole.h")
 # Pixels whose windows a block copies, and their channels, of many taps and of few.
@@ -52,7 +55,7 @@ class ByTma:
             return PlanesOfProduct(
                 shape.m, shape.co, shape.k, shape.dtype, transpose_b=True, plane=plane
             )
-        whole = padded(shape)
+        whole = _padded(shape)
         if shape.pointwise is None:
             every = {each.name: getattr(whole, each.name) for each in fields(whole)}
             return PlanesOfWindows(**every)
@@ -97,10 +100,8 @@ class ByTma:
     def estimate(self, shape: Conv2dNhwc, choice: Mapping[str, int], target: Target) -> float:
         """Return a rough number of cycles, also of the copies."""
         moved = 4 * sum(self._copied(shape).values())
-        copying = moved / BYTES_A_CYCLE / common.multiprocessors(target)
-        launches = LAUNCH_CYCLES + WAITING_CYCLES
-        product = gemm_tma.estimate(self.product_of(shape), choice, target)
-        return launches + copying + product
+        copying = COPYING + moved / BYTES_A_CYCLE / common.multiprocessors(target)
+        return copying + gemm_tma.estimate(self.product_of(shape), choice, target)
 
     def untuned_cycles(self, shape: Conv2dNhwc, target: Target) -> float:
         """Return the estimate of the untuned choice; infinity where none can run."""
@@ -114,7 +115,7 @@ class ByTma:
     def _transpositions(self, shape: Conv2dNhwc) -> dict[str, Matrices]:
         """Return the transpositions before the product, by the names of arrays."""
         names = ["weight"] * self.copies_filters(shape) + ["data"] * (not self.windows)
-        every = matrices_of(shape, padded(shape))
+        every = matrices_of(shape, _padded(shape))
         return {name: every[name] for name in names}
 
     def _copied(self, shape: Conv2dNhwc) -> dict[str, int]:
@@ -173,6 +174,14 @@ OF_IMAGES, OF_WINDOWS = ByTma(), ByTma(windows=True)
 def _untuned(family: ByTma, shape: Conv2dNhwc, target: Target) -> Mapping[str, int]:
     product = family.product_of(shape)
     return gemm_tma.default_choice(product, target, free_bytes=COPYING_BYTES)
+
+
+def _padded(shape: Conv2dNhwc) -> Conv2dNhwc:
+    """Return the convolution of copies: channels fill vectors, and filters boxes of TMA.
+
+    TMA takes longer to write zeros for what a box has beyond a matrix than to load as many.
+    """
+    return replace(padded(shape), co=shape.co + -shape.co % PANEL)
 
 
 def _has_windows(shape: Conv2dNhwc) -> bool:

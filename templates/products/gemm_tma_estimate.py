@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from autotune import Target
 
 from .. import common
+from ..convolutions.image_planes import plane_of
 from ..epilogue import Epilogue
 from .gemm_mma import FAR_BYTES, item_bytes
 from .gemm_mma import NEAR_BYTES as FAR_FLOATS
@@ -33,6 +34,8 @@ SUMS, FAR_SUMS, NEAR_BYTES = 9.9, 3.0, 40 * 2**20
 # 127 choices of 22 products on an H200 those of the least estimates took 1.16 times as long as the
 # fastest without this, and so 1.02 times.
 SHORT_ROW = 9.0
+# Cycles of a result more that is written as part of a plane of an image.
+PLANES = 0.15
 # Share of the cycles of K tiles of a b that swapped operands stream once, with ranges of K reduced
 # within clusters, and extent of K from which on.
 STREAMED, LEAST_STREAMED = 0.58, 1024
@@ -178,10 +181,10 @@ def _writing_cycles(tiling: TmaTiling, strips: bool) -> float:
     each = (0.16 + shown if tiling.integers else tiling.item / 81) + 0.11 * (
         tiling.choice["frags_n"] % 2
     ) * (1 - swapped) * (not strips)
-    each += (
-        0.1 * swapped * tiling.smem_epilogue * tiling.form.persistent * (32 / tiling.box_rows - 1)
-    )
     boxes = swapped * tiling.smem_epilogue * tiling.form.persistent
+    if plane_of(tiling.shape):
+        boxes, each = 0, each + PLANES
+    each += 0.1 * boxes * (32 / tiling.box_rows - 1)
     each += SWAPPED_STORES * boxes * (not tiling.integers)
     # A warpgroup alone waits for its stores, where no other one multiplies meanwhile: 181 of
     # 87x224x56 nt took 6.8 us by tiles of 128x112 of one, and 5.6 of two (one H100).

@@ -15,15 +15,12 @@ template <int Rows, int Columns, int From, int Written, int To, int Taps>
 struct Transposition {
   enum : int {
     FromVector = vector_of(From), ToVector = vector_of(To), Words = FromVector > 1 ? FromVector / 2 : 1,
-    Loads = 8 / Words, Stores = 8 / ToVector,
+    Loads = 8 / Words, LoadRows = 8 * Words, Stores = 8 / ToVector,
     TilesX = (Written + COPY_TILE - 1) / COPY_TILE, TilesY = (To + COPY_TILE - 1) / COPY_TILE,
   };
 
-  // Loads a vector, of which nothing exists where `exists` is false. Loads are under no condition, where each would wait
-  // for those before.
-  static __device__ __forceinline__ void load(unsigned (&to)[Words], const Bits* from, int row, int column) {
-    const bool exists = row < Rows && column < Columns;
-    const Bits* const at = from + (exists ? static_cast<size_t>(row) * From + column : 0);
+  // Loads a vector, in which `second` is how far the second element of a pair of odd rows is from the first.
+  static __device__ __forceinline__ void load(unsigned (&to)[Words], const Bits* at, int second) {
     if (FromVector == 8) {
       const uint4 v = *reinterpret_cast<const uint4*>(at);
       to[0] = v.x, to[Words > 1] = v.y, to[Words > 2 ? 2 : 0] = v.z, to[Words > 3 ? 3 : 0] = v.w;
@@ -33,11 +30,25 @@ struct Transposition {
     } else if (FromVector == 2) {
       to[0] = *reinterpret_cast<const unsigned*>(at);
     } else {
-      const bool second = exists && column + 1 < Columns;
-      to[0] = at[0] | (second ? static_cast<unsigned>(at[second]) << 16 : 0u);
+      to[0] = at[0] | static_cast<unsigned>(second ? at[second] : 0) << 16;
     }
+  }
+
+  // Loads a thread's part of a tile. Loads are under no condition, where each would wait for those before: what is
+  // beyond the matrix is that of another place, and set to zero where it is written.
+  static __device__ __forceinline__ void load_tile(unsigned (&read)[Loads][Words], const Bits* from, int row, int column) {
+    const bool inside = column < Columns;
+    const int second = inside && column + 1 < Columns;
+    const Bits* const first = from + (inside ? column : 0);
+    const Bits* const at = first + static_cast<size_t>(row) * From;
 #pragma unroll
-    for (int i = 0; i < Words; ++i) to[i] = exists ? to[i] : 0u;
+    for (int i = 0; i < Loads; ++i) {
+      const bool exists = Rows % COPY_TILE == 0 || row + i * LoadRows < Rows;
+      load(read[i], exists ? at + static_cast<size_t>(i) * LoadRows * From : first, second);
+#pragma unroll
+      for (int j = 0; j < Words; ++j)
+        if (!exists || (Written > Columns && !inside)) read[i][j] = 0;
+    }
   }
 
   static __device__ __forceinline__ void store(Bits* to, const unsigned (&words)[(ToVector + 1) / 2]) {
@@ -74,19 +85,13 @@ struct Transposition {
     const unsigned matrix = blockIdx.x / (TilesX * TilesY);
     const int column0 = blockIdx.x % TilesX * COPY_TILE, row0 = blockIdx.x / TilesX % TilesY * COPY_TILE;
     from += static_cast<size_t>(matrix) * Rows * From, to += static_cast<size_t>(matrix) * Written * To;
-    const int tid = threadIdx.x;
+    const int tid = threadIdx.x, own_row = tid / (32 / Words), own_word = tid % (32 / Words) * Words;
     unsigned read[Loads][Words];
+    load_tile(read, from, row0 + own_row, column0 + own_word * 2);
 #pragma unroll
-    for (int i = 0; i < Loads; ++i) {
-      const int at = i * COPY_THREADS + tid, row = at / (COPY_TILE / 2 / Words), word = at % (COPY_TILE / 2 / Words) * Words;
-      load(read[i], from, row0 + row, column0 + word * 2);
-    }
+    for (int i = 0; i < Loads; ++i)
 #pragma unroll
-    for (int i = 0; i < Loads; ++i) {
-      const int at = i * COPY_THREADS + tid, row = at / (COPY_TILE / 2 / Words), word = at % (COPY_TILE / 2 / Words) * Words;
-#pragma unroll
-      for (int j = 0; j < Words; ++j) tile[row * COPY_PITCH + word + j] = read[i][j];
-    }
+      for (int j = 0; j < Words; ++j) tile[(own_row + i * LoadRows) * COPY_PITCH + own_word + j] = read[i][j];
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < Stores; ++i) {

@@ -11,14 +11,22 @@ extern "C" __global__ void __launch_bounds__(256) arrange_data(
   const int channel0 = blockIdx.x % CHUNKS * WINDOW_CHANNELS, pixel0 = blockIdx.x / CHUNKS * WINDOW_PIXELS;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, pixel = pixel0 + lane;
   const int image = pixel / (OH * OW), y0 = pixel / OW % OH * SY - PY, x0 = pixel % OW * SX - PX;
-  const Bits* const plane = from + (static_cast<size_t>(image) * CI + channel0) * (IH * IW);
+  const Bits* const first = from + static_cast<size_t>(image) * CI * (IH * IW) + y0 * IW + x0;
   Bits* const row = reinterpret_cast<Bits*>(tile) + lane * WINDOW_PITCH;
-#pragma unroll 9
-  for (int i = 0; i < WINDOW_ITEMS / WARPS; ++i) {
-    const int item = i * WARPS + warp, channel = item / TAPS, tap = item % TAPS, y = y0 + tap / KW * DY, x = x0 + tap % KW * DX;
-    const bool exists =
-        channel0 + channel < CI && pixel < WINDOWS && y >= 0 && y < IH && x >= 0 && x < IW;
-    row[item] = exists ? plane[channel * (IH * IW) + y * IW + x] : static_cast<Bits>(0);
+  unsigned long long inside = 0;
+#pragma unroll
+  for (int tap = 0; tap < TAPS; ++tap) {
+    const int y = y0 + tap / KW * DY, x = x0 + tap % KW * DX;
+    inside |= static_cast<unsigned long long>(pixel < WINDOWS && y >= 0 && y < IH && x >= 0 && x < IW) << tap;
+  }
+#pragma unroll
+  for (int i = 0; i < WINDOW_CHANNELS / WARPS; ++i) {
+    const int channel = i * WARPS + warp;
+    const Bits* const plane = first + static_cast<size_t>(channel0 + channel) * (IH * IW);
+    const unsigned long long there = channel0 + channel < CI ? inside : 0;
+#pragma unroll
+    for (int tap = 0; tap < TAPS; ++tap)
+      row[channel * TAPS + tap] = there >> tap & 1 ? plane[tap / KW * DY * IW + tap % KW * DX] : static_cast<Bits>(0);
   }
   __syncthreads();
 #pragma unroll 2

@@ -193,7 +193,14 @@ def test_odd_channels_of_large_pointwise_layers_are_padded():
     assert made.calls[0].args == ("weight", "padded_a", "data", "padded_b")
 
 
-def test_odd_planes_of_large_pointwise_layers_are_padded():
+def test_planes_of_pointwise_layers_that_fill_no_vectors_are_written_from_a_copy_of_the_images():
     made = made_by(task_of((32, 256, 14, 14), (1024, 256, 1, 1)))
-    assert [one.entry for one in made.calls] == ["pad", "gemm_wgmma"]
-    assert made.calls[0].args == ("data", "padded_b")
+    assert [(one.entry, one.args) for one in made.calls] == [
+        ("arrange_data", ("data", "data_copy")), ("gemm_tma", ("weight", "data_copy", "out")),
+    ]  # fmt: skip
+
+
+def test_windows_with_strides_of_one_tap_are_copied():
+    made = made_by(task_of((16, 1024, 14, 14), (2048, 1024, 1, 1), strides=2))
+    assert [one.entry for one in made.calls] == ["arrange_data", "gemm_tma"]
+    assert made.workspace[-1].shape == (16 * 49 * 1024,)
