@@ -27,8 +27,10 @@ DIRECT, BY_TMA, BY_WINDOWS = 3, 4, 5
 # Part of the estimate between copies that is compared with that without: 22 drawn layers took an
 # H200 0.87 of it in the mean.
 VIA_SHARE = 0.87
-# And of those of windows by TMA behind a copy of the images.
-TMA_SHARE = 0.95
+# And of those of windows by TMA behind a copy of the images, and of the windows: of 59 layers on an
+# H200 the kernels of the least product took 1.01 times as long as the fastest, with 0.95 of both
+# 1.03, with 7% more at worst than without these kernels.
+TMA_SHARE, WINDOWS_SHARE = 0.83, 0.73
 # Cycles of a multiprocessor for a result of a product whose planes fill no vectors, and more of an
 # odd one of many pixels, which estimates of products do not have: ten such layers took an H200
 # 0.5 to 1.3 cycles a result more.
@@ -78,10 +80,11 @@ def others_of(shape: Conv2dNhwc, target: Target) -> Mapping[int, tuple[Family, f
     if conv2d_nchw_half.offered(shape, target) and shape.pointwise is None:
         cycles = conv2d_nchw_half.untuned_cycles(shape, target)
         others[DIRECT] = cast(Family, conv2d_nchw_half), cycles
-    for number, by_tma in ((BY_TMA, OF_IMAGES), (BY_WINDOWS, OF_WINDOWS)):
+    share = TMA_SHARE if shape.pointwise is None else 1.0
+    by_tma_of = ((BY_TMA, OF_IMAGES, share), (BY_WINDOWS, OF_WINDOWS, WINDOWS_SHARE))
+    for number, by_tma, part in by_tma_of:
         if by_tma.offered(shape, target):
-            share = TMA_SHARE if shape.pointwise is None else 1.0
-            cycles = share * by_tma.untuned_cycles(shape, target)
+            cycles = part * by_tma.untuned_cycles(shape, target)
             others[number] = cast(Family, by_tma), cycles
     return others
 

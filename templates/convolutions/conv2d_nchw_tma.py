@@ -28,6 +28,8 @@ from .conv2d_nhwc import Conv2dNhwc
 from .image_planes import PlanesOfProduct, PlanesOfWindows
 from .via_conv2d import THREADS
 
+# Filters from which on they fill a quarter of a tile's rows.
+FEWEST = 16
 # Cycles of the kernels that copy, and bytes that a multiprocessor moves in a cycle.
 COPYING, BYTES_A_CYCLE = 2600, 28
 # What the texts of kernels that copy are made of.
@@ -78,7 +80,8 @@ class ByTma:
 
     def offered(self, shape: Conv2dNhwc, target: Target) -> bool:
         """Return whether a target has these kernels, and they can convolve such images."""
-        plain = shape.dtype in HALVES and shape.groups == 1 and min(shape.ci, shape.co) >= VECTOR
+        many = shape.ci >= VECTOR and shape.co >= FEWEST
+        plain = shape.dtype in HALVES and shape.groups == 1 and many
         if not plain or (self.windows and not _has_windows(shape)):
             return False
         return gemm_tma.offered(self.product_of(shape), target)
