@@ -27,9 +27,9 @@ DIRECT, BY_TMA, BY_WINDOWS = 3, 4, 5
 # Part of the estimate between copies that is compared with that without: 22 drawn layers took an
 # H200 0.87 of it in the mean.
 VIA_SHARE = 0.87
-# And of those of windows by TMA behind a copy of the images, and of the windows: of 59 layers on an
-# H200 the kernels of the least product took 1.01 times as long as the fastest, with 0.95 of both
-# 1.03, with 7% more at worst than without these kernels.
+# And of those of windows by TMA behind a copy of the images, and of the windows: of 59 layers on
+# an H200 those of the least product took 1.01 times as long as the fastest, with 0.95 of both
+# 1.03.
 TMA_SHARE, WINDOWS_SHARE = 0.83, 0.73
 # Cycles of a multiprocessor for a result of a product whose planes fill no vectors, and more of an
 # odd one of many pixels, which estimates of products do not have: ten such layers took an H200

@@ -93,15 +93,20 @@ def test_channels_are_padded_as_they_are_copied():
 
 
 def test_windows_are_multiplied_without_copies_or_between_them():
-    task = task_of((8, 128, 28, 28), (128, 128, 3, 3), padding=1)
+    task = task_of((1, 64, 56, 56), (64, 64, 3, 3), padding=1)
     values = {each.val for each in task.config_space.space_map["family"].entities}
     others = conv2d_nchw_families
     assert values == {0, others.DIRECT, others.BY_TMA, others.BY_WINDOWS}
     made = made_by(task)
     assert [one.entry for one in made.calls] == ["pack_filters", "conv2d_nchw_half"]
     assert [each.shape for each in made.args] == [
-        (8, 128, 28, 28), (128, 128, 3, 3), (8, 128, 28, 28),
+        (1, 64, 56, 56), (64, 64, 3, 3), (1, 64, 56, 56),
     ]  # fmt: skip
+
+
+def test_windows_of_large_layers_are_multiplied_by_tma_behind_copies():
+    made = made_by(task_of((2, 320, 64, 64), (320, 320, 3, 3), padding=1))
+    assert [one.entry for one in made.calls] == ["arrange_weight", "arrange_data", "gemm_tma"]
 
 
 def test_pointwise_layers_are_products_of_images_as_they_lie():
