@@ -8,6 +8,7 @@ choose.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -31,6 +32,8 @@ VIA_SHARE = 0.87
 # an H200 those of the least product took 1.01 times as long as the fastest, with 0.95 of both
 # 1.03.
 TMA_SHARE, WINDOWS_SHARE = 0.83, 0.73
+# Elements of windows of several taps from which on copies of them are slow where pixels are many.
+MANY_WINDOWS = 2**23
 # Cycles of a multiprocessor for a result of a product whose planes fill no vectors, and more of an
 # odd one of many pixels, which estimates of products do not have: ten such layers took an H200
 # 0.5 to 1.3 cycles a result more.
@@ -84,9 +87,16 @@ def others_of(shape: Conv2dNhwc, target: Target) -> Mapping[int, tuple[Family, f
     by_tma_of = ((BY_TMA, OF_IMAGES, share), (BY_WINDOWS, OF_WINDOWS, WINDOWS_SHARE))
     for number, by_tma, part in by_tma_of:
         if by_tma.offered(shape, target):
-            cycles = part * by_tma.untuned_cycles(shape, target)
+            slow = by_tma.windows and not _suits_windows(shape)
+            cycles = math.inf if slow else part * by_tma.untuned_cycles(shape, target)
             others[number] = cast(Family, by_tma), cycles
     return others
+
+
+def _suits_windows(shape: Conv2dNhwc) -> bool:
+    """Return whether copies of windows are few: 38 MB of 168->456 by 3x3 took 20 us more."""
+    few = shape.m <= 2 * shape.co or shape.m * shape.k <= MANY_WINDOWS
+    return few or shape.window.taps == 1
 
 
 def family_untuned(family: Any) -> Any:
