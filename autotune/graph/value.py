@@ -244,7 +244,8 @@ def _combined(name: str, value: Value, other: object, swapped: bool) -> Any:
     """Apply an operator of two operands, of which one may be a number or an array of numbers."""
     if not isinstance(other, Value):
         numbers = np.asarray(other)
-        if numbers.dtype.kind not in "biuf":
+        # Numpy does not know the kind of bfloat16.
+        if numbers.dtype.kind not in "biuf" and numbers.dtype.name != "bfloat16":
             return NotImplemented
         if not isinstance(other, np.ndarray | np.generic):
             exact = numbers.astype(value.dtype)

@@ -175,3 +175,15 @@ def test_operators_have_the_origin_of_the_place_where_they_are_made():
     graph = Graph((x,), (apply(ops.Relu(), outer),))
     assert [node.origin for node in graph.nodes[:3]] == ["model.onnx: node 7"] * 2 + ["node 8"]
     assert graph.nodes[3].origin.partition(":")[0] == __file__
+
+
+def test_values_are_combined_with_arrays_of_every_dtype():
+    for dtype in ("bfloat16", "float16", "float64", "int8"):
+        x, three = Variable(TensorType((2, 3), dtype), "x"), np.full((2, 3), 3, dtype)
+        for combined in (x + three, three * x, x - 3, three[0, 0] - x):
+            assert combined.type == TensorType((2, 3), dtype)
+        (node,) = Graph((x,), (three - x,)).nodes
+        assert node.inputs[1] is x
+        assert (node.inputs[0].array == three).all()
+    with pytest.raises(TypeError):
+        x + np.full((2, 3), 1j)
