@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Mapping, Sequence
+from collections import namedtuple
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autotune.errors import KernelError
@@ -108,10 +109,11 @@ class CallSignature:
     def _text(self, leaves: Sequence[Any], structure: Any) -> str:
         """Return arguments as they are written in a call, with a word for each tensor."""
         tensor = self._torch.Tensor
-        words = [_Word("tensor" if isinstance(each, tensor) else repr(each)) for each in leaves]
-        args, kwargs = self._torch.utils._pytree.tree_unflatten(words, structure)
-        listed = [repr(each) for each in args]
-        return f"({', '.join(listed + [f'{name}={each!r}' for name, each in kwargs.items()])})"
+        words = iter(["tensor" if isinstance(each, tensor) else repr(each) for each in leaves])
+        by_position, by_name = _parts(structure)
+        listed = [_written(each, words) for each in _parts(by_position)]
+        named = zip(by_name.context, _parts(by_name), strict=True)
+        return f"({', '.join(listed + [f'{key}={_written(each, words)}' for key, each in named])})"
 
     def _refuse(self, tensors: Sequence[Any]) -> None:
         found = [(tuple(t.shape), t.dtype, t.device) for t in tensors]
@@ -151,14 +153,30 @@ def _names_of(model: Any) -> tuple[str, ...]:
     return tuple(each.name for each in taken) if all(p.kind is named for p in taken) else ()
 
 
-class _Word:
-    """A word in place of an argument."""
+def _parts(structure: Any) -> Sequence[Any]:
+    """Return the structures of which one of torch is made, by whatever name its version has."""
+    found: Sequence[Any]
+    found = structure.children() if hasattr(structure, "children") else structure.children_specs
+    return found
 
-    def __init__(self, text: str) -> None:
-        self._text = text
 
-    def __repr__(self) -> str:
-        return self._text
+def _written(structure: Any, words: Iterator[str]) -> str:
+    """Return a structure as it is written, with the next words in place of its leaves.
+
+    It is not put together, as a class of the user's may refuse words where it takes tensors.
+    """
+    if structure.is_leaf():
+        return next(words)
+    listed = [_written(each, words) for each in _parts(structure)]
+    if structure.type is dict:
+        pairs = zip(structure.context, listed, strict=True)
+        return f"{{{', '.join(f'{key!r}: {each}' for key, each in pairs)}}}"
+    if structure.type is list:
+        return f"[{', '.join(listed)}]"
+    if structure.type is tuple:
+        return f"({', '.join(listed)}{',' * (len(listed) == 1)})"
+    kind = structure.context if structure.type is namedtuple else structure.type
+    return f"{getattr(kind, '__name__', kind)}({', '.join(listed)})"
 
 
 def _text(kind: tuple[Any, ...]) -> str:

@@ -13,7 +13,7 @@ from autotune.errors import KernelError
 from tests.torch.test_compile import BOTH, Small, by_dynamo, same
 
 torch = pytest.importorskip("torch")
-nn = torch.nn
+nn, pytree = torch.nn, torch.utils._pytree
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -193,6 +193,38 @@ def test_what_the_example_passed_by_position_may_be_passed_by_name():
         for args, kwargs in (((a, b), {"minuend": a}), ((a, b, None), {}), ((a,), {"other": b})):
             with pytest.raises(KernelError, match="expected arguments as the example's"):
                 fast(*args, **kwargs)
+
+
+class Pair:
+    """Two tensors, and nothing else."""
+
+    def __init__(self, first, second):
+        assert all(each is None or isinstance(each, torch.Tensor) for each in (first, second))
+        self.first, self.second = first, second
+
+
+def test_the_example_may_have_classes_that_take_tensors_alone():
+    pytree.register_pytree_node(
+        Pair,
+        lambda pair: ([pair.first, pair.second], None),
+        lambda parts, context: Pair(*parts),
+        flatten_with_keys_fn=lambda pair: (
+            [(pytree.GetAttrKey(key), value) for key, value in vars(pair).items()],
+            None,
+        ),
+    )
+
+    class Sum(nn.Module):
+        def forward(self, pair, others):
+            return pair.first + pair.second + others[0]
+
+    a, b = torch.randn(3), torch.randn(3)
+    fast = autotune.torch.compile(Sum().eval(), (Pair(a, b), (b,)))
+    same(fast(Pair(b, a), (a,)), a + b + a)
+    with pytest.raises(
+        KernelError, match=r"\(Pair\(tensor, tensor\), \(tensor,\)\), got \(tensor,"
+    ):
+        fast(a, [b])
 
 
 def test_copies_have_parameters_of_their_own_and_cannot_be_pickled():
