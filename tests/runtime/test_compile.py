@@ -172,6 +172,7 @@ def test_cuda_text_that_a_c_compiler_refuses_is_named_in_the_first_line(tmp_path
         ("int main() { float *x; cudaMalloc(&x, 4); f<<<1, 1>>>(x); }", "'cudaMalloc'"),
         ("__global__ void g(float *x) { f<<<1, 1>>>(x); }", "'<<<'"),
         ("int x = /* cudaMalloc, <<< */ unknown;", None),
+        ("#ifndef AUTOTUNE_EMULATE\nint g() { cudaFree(0); }\n#endif\nint x = unknown;", None),
     ],
 )
 def test_code_of_the_host_that_the_emulator_refuses_is_named_in_the_first_line(
