@@ -8,7 +8,7 @@ import pytest
 
 import autotune
 from autotune.importers.pytorch.call import CONVERTERS
-from tests.torch.test_compile import Small, by_dynamo, fresh, same  # noqa: F401
+from tests.torch.test_compile import Small, by_dynamo, same
 
 torch = pytest.importorskip("torch")
 nn = torch.nn

@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.torch.test_compile import by_dynamo, fresh, same  # noqa: E402, F401
+from tests.torch.test_compile import by_dynamo, same  # noqa: E402
 
 nn = torch.nn
 F = nn.functional

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from autotune.importers import from_pytorch  # noqa: E402
 from autotune.torch import backend  # noqa: E402
-from tests.torch.test_compile import by_dynamo, fresh, same  # noqa: E402, F401
+from tests.torch.test_compile import by_dynamo, same  # noqa: E402
 
 nn = torch.nn
 pytestmark = pytest.mark.filterwarnings("ignore")

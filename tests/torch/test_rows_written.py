@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from autotune.torch import backend  # noqa: E402
-from tests.torch.test_writes import compared, fresh, networks  # noqa: E402, F401
+from tests.torch.test_writes import compared  # noqa: E402
 
 nn = torch.nn
 pytestmark = pytest.mark.filterwarnings("ignore")
