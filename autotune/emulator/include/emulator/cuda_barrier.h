@@ -54,7 +54,7 @@ class barrier {
   emulator::Mbarrier* native() { return &own_; }
 
   friend void init(barrier* at, ptrdiff_t arrivals, emulator::Line line = emulator::Line::caller()) {
-    emulator::mbarrier_init(&at->own_, static_cast<int>(arrivals), line);
+    emulator::mbarrier_init(&at->own_, static_cast<int>(arrivals), line, emulator::no_site, true);
   }
 
  private:

@@ -64,8 +64,8 @@ static inline pipeline<Scope> make_pipeline_of(const Group& group, pipeline_shar
                                                size_t producers, size_t consumers, emulator::Line line) {
   if (group.thread_rank() == 0)
     for (int i = 0; i < Stages; ++i) {
-      emulator::mbarrier_init(state->full + i, static_cast<int>(producers), line);
-      emulator::mbarrier_init(state->empty + i, static_cast<int>(consumers), line);
+      emulator::mbarrier_init(state->full + i, static_cast<int>(producers), line, emulator::no_site, true);
+      emulator::mbarrier_init(state->empty + i, static_cast<int>(consumers), line, emulator::no_site, true);
     }
   group.sync(line.number);
   return pipeline<Scope>({state->full, state->empty, Stages});

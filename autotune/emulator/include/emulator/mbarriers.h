@@ -22,6 +22,7 @@ struct Phases {
   uint32_t phase;  // how many have ended
   Clock ended, current;
   uint32_t loads;  // issued until the end of the last phase
+  bool object;     // of C++, whose destructor ends it, which the emulator does not see
 };
 EMULATOR_STATE Phases mbarriers[most_mbarriers];
 EMULATOR_STATE int mbarrier_count;
@@ -57,14 +58,17 @@ EMULATOR_OWN void touch_mbarrier(const void* at, Access access, uint32_t site) {
     check_at(reinterpret_cast<uintptr_t>(at), sizeof(Mbarrier), access, site, true);
 }
 
-EMULATOR_OWN void mbarrier_init(void* at, int arrivals, Line line = Line::caller(), uint32_t site = no_site) {
+EMULATOR_OWN void mbarrier_init(void* at, int arrivals, Line line = Line::caller(), uint32_t site = no_site,
+                                bool object = false) {
   touch_mbarrier(at, Access::write, EMULATOR_SITE(site));
   if (arrivals < 1 || arrivals >= 1 << 20)
     fail(EMULATOR_THREAD " initialises an mbarrier with %d arrivals in %s:%d; expected 1 to %d",
          EMULATOR_WHERE(current), arrivals, line.file, line.number, (1 << 20) - 1);
   const Place place = place_of(reinterpret_cast<uintptr_t>(at));
-  int number = 0;  // that of the one which was here before, if any
+  int number = 0;  // that of the one which was here before, if any, else of one that is none any more
   while (number < mbarrier_count && !is_at(mbarriers[number], place)) ++number;
+  for (int i = 0; number == mbarrier_count && i < mbarrier_count; ++i)
+    if (is_at(mbarriers[i], {})) number = i;
   if (number == most_mbarriers)
     fail(EMULATOR_THREAD " initialises an mbarrier in %s:%d after %d others; the emulator has no "
          "more",
@@ -72,7 +76,7 @@ EMULATOR_OWN void mbarrier_init(void* at, int arrivals, Line line = Line::caller
   if (number == mbarrier_count) ++mbarrier_count;
   const Mbarrier made = {static_cast<uint32_t>(number), mbarrier_mark};
   memcpy(at, &made, sizeof made);
-  mbarriers[number] = {place, line.file, line.number, arrivals, arrivals, 0, 0, {}, {}, 0};
+  mbarriers[number] = {place, line.file, line.number, arrivals, arrivals, 0, 0, {}, {}, 0, object};
 }
 
 // An mbarrier that was written over is none.
@@ -101,7 +105,7 @@ EMULATOR_OWN void mbarrier_invalidate(void* at, uint32_t site) {
 EMULATOR_OWN bool mbarriers_are_whole() {
   for (int i = 0; i < mbarrier_count; ++i) {
     const Phases& own = mbarriers[i];
-    if (own.at.block != active) continue;
+    if (own.at.block != active || own.object) continue;
     const Mbarrier& there = *reinterpret_cast<const Mbarrier*>(own.at.address);
     if (there.mark == mbarrier_mark && there.number == static_cast<uint32_t>(i)) continue;
     give_up("the memory of the mbarrier that is initialised in %s:%d was written over by something "
