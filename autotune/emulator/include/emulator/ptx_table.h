@@ -92,6 +92,7 @@ EMULATOR_OWN PtxPerform ptx_known(const char* name, int words) {
       {"ld.shared::cluster.v4.f32", ptx_load},
       {"ld.shared::cluster.v4.s32", ptx_load},
       {"st.global.v2.f32", ptx_store},
+      {"st.global.v2.b32", ptx_store},
       {"st.global.v4.b32", ptx_store},
       {"st.shared::cluster.v4.f32", ptx_store},
       {"st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32", ptx_store_async},
