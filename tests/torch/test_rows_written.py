@@ -116,7 +116,7 @@ DTYPES = [torch.float16, torch.bfloat16, torch.int32]
     [(each, torch.float32) for each in STORED] + [(rows_by_brackets, each) for each in DTYPES],
     ids=str_of,
 )
-def test_what_is_written_is_all_that_is_stored(function, dtype, networks):  # noqa: F811
+def test_what_is_written_is_all_that_is_stored(function, dtype, networks):
     compared(function, *given(dtype), calls=3)
     (network,) = networks
     functions = [step.function for step in network.network.plan.steps]
@@ -152,7 +152,7 @@ def pages(x, page, at, y):
 
 
 @pytest.mark.parametrize("is_read_later", [False, True])
-def test_several_rows_are_written_to_axes_of_any_length(is_read_later, networks):  # noqa: F811
+def test_several_rows_are_written_to_axes_of_any_length(is_read_later, networks):
     def function(x, page, at, y):
         old = x * 2 if is_read_later else None
         return pages(x, page, at, y), old
