@@ -171,28 +171,29 @@ def default_choice(shape: Product, target: Target) -> dict[str, int]:
 
 
 def _streamed_fastest(shape: Product, streamed: dict[str, int], target: Target) -> dict[str, int]:
-    """Return a choice of `gemm_skinny`, or of TMA with swapped operands if that is faster.
+    """Return a choice of `gemm_skinny`, or of TMA if that is faster.
 
-    On an H200 five of nine b that the L2 cache holds were 1.06 to 1.7 times as fast so:
-    32x1024x6144 nt took 4.13 us, streamed 7.07, 20x1536x8960 7.00 and 7.90; but 24x512x11952 nt
-    5.7 and 4.8, 24x896x4864 nt with SiLU 4.7 and 4.3. Of seven products of 5 to 8 rows that run so
-    six took 0.83 to 0.98 of the time, 6x6640x1200 nt 1.15 times; 8x800x7608 5.7 us streamed and
-    7.1. Of fewer rows 3x2048x6144 took 7.6 us streamed and 8.7, 2x960x1344 nt 4.0 and 3.7.
+    With swapped operands an H200 was 1.06 to 1.7 times as fast for five of nine b that the L2
+    cache holds: 32x1024x6144 nt took 4.13 us, streamed 7.07, 20x1536x8960 7.00 and 7.90; but
+    24x512x11952 nt 5.7 and 4.8, 24x896x4864 nt with SiLU 4.7 and 4.3. Of seven products of 5 to 8
+    rows that run so six took 0.83 to 0.98 of the time, 6x6640x1200 nt 1.15 times; 8x800x7608 5.7
+    us streamed and 7.1. Of fewer rows 3x2048x6144 took 7.6 us streamed and 8.7, 2x960x1344 nt 4.0
+    and 3.7.
     """
     if gemm_skinny.is_far(shape):
         return _by_tma(shape, target) or streamed
-    cycles = float(estimate(shape, streamed, target))
     if shape.m <= gemm_skinny.FEWER_ROWS:
         return streamed
-    plain = gemm_tma.default_choice(shape, target, swapped=0)
-    swapped = gemm_tma.default_choice(shape, target, swapped=1)
-    longer = NARROW_LONGER if shape.m <= ONE_FRAGMENT else STREAMED_LONGER
-    by_swapped = float(estimate(shape, swapped, target)) / longer
-    long = shape.k >= LEAST_STREAMED and in_registers(shape)
-    if not long or gemm_tma.violation(shape, swapped, target) is not None:
-        by_swapped = math.inf
+    cycles = float(estimate(shape, streamed, target))
+    swapped, by_swapped = streamed, math.inf
+    if shape.k >= LEAST_STREAMED and in_registers(shape):
+        swapped = gemm_tma.default_choice(shape, target, swapped=1)
+        if gemm_tma.violation(shape, swapped, target) is None:
+            longer = NARROW_LONGER if shape.m <= ONE_FRAGMENT else STREAMED_LONGER
+            by_swapped = float(estimate(shape, swapped, target)) / longer
     # Of more rows tiles that are not swapped were faster where both estimates are less.
     least = min(cycles, by_swapped) if shape.m <= ONE_FRAGMENT else cycles
+    plain = gemm_tma.default_choice(shape, target, swapped=0)
     run = OF_PLAIN * float(estimate(shape, plain, target))
     if run < least and gemm_tma.wins(shape, plain, target):
         return plain

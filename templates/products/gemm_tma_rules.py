@@ -169,6 +169,10 @@ def _of_operands(tiling: TmaTiling) -> Rules:
             "half a panel of integers",
         ),
         (
+            tiling.integers & swapped & (tiling.left_mn_major == 0),
+            "swapped operands of integers that are both K-major",
+        ),
+        (
             halves & shape.gathers & (plane_of(shape) == 0),
             "an implicit right operand of 16-bit floats",
         ),

@@ -164,6 +164,17 @@ def test_what_swapped_operands_cannot_be_is_an_error_that_says_so(epilogue, spli
         gemm_tma.kernel(shape, choice)
 
 
+def test_integers_are_swapped_only_for_an_operand_that_is_not_k_major():
+    choice = {**CHOICE, "wgmma": SWAPPED.knob, "warps_m": 8}
+    across = Gemm(128, 128, 256, "int8")
+    assert gemm_tma.violation(across, choice, HOPPER) is None
+    along_k = Gemm(128, 128, 256, "int8", 1, False, True)
+    message = "swapped operands of integers that are both K-major"
+    assert gemm_tma.violation(along_k, choice, HOPPER) == message
+    with pytest.raises(TemplateError, match=message):
+        gemm_tma.kernel(along_k, choice)
+
+
 @pytest.mark.parametrize(
     ("shape", "width", "message"),
     [
