@@ -19,6 +19,7 @@ CHOICE = {
     "warps_m": 4, "warps_n": 1, "frags_m": 1, "chunk": 64, "stages": 3, "split": 1, "band": 1,
 }  # fmt: skip
 REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu")
+ADDED = Epilogue(bias=True, residual=True)
 PRODUCTS = {
     "plain": (Gemm(16, 192, 256, "float16"), {}),
     "transposed": (
@@ -89,11 +90,16 @@ def test_defaults_are_choices_of_the_space(m):
         (Gemm(32, 4096, 4096, "float16", epilogue=Epilogue(affine=True)), False),
         (Gemm(14, 22040, 2608, "float16", transpose_b=True), False),
         (Gemm(12, 6000, 2048, "bfloat16", transpose_b=True), False),
+        (Gemm(8, 22680, 416, "float16", transpose_b=True), False),
+        (Gemm(8, 22680, 416, "float16", transpose_b=True, epilogue=ADDED), True),
+        (Gemm(12, 25848, 2176, "float16", transpose_b=True, epilogue=ADDED), True),
+        (Gemm(5, 736, 9424, "float16", transpose_b=True, epilogue=ADDED), False),
     ],
     ids=[
         "near", "long-sums", "near-long-sums", "longest-sums", "small-b", "far", "more-rows",
         "few-columns", "64-rows", "64-rows-far", "small", "batch", "left-across", "scaled",
-        "far-in-tiles", "as-they-are",
+        "far-in-tiles", "as-they-are", "many-columns", "residual", "residual-far",
+        "residual-of-ranges",
     ],
 )  # fmt: skip
 def test_large_weights_of_few_rows_are_streamed_untuned(shape, streamed):
