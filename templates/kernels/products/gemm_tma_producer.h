@@ -35,8 +35,8 @@ template <bool ALONG_K> struct Side {};
 // PARTS parts; with LAST_BOX one that would reach beyond the operand is loaded by a map of its own.
 template <int TILE, int EXTENT, bool WHOLE, int PARTS, int BLOCKS, bool LAST_BOX>
 __device__ __forceinline__ void copy_operand(
-    Side<true>, unsigned to, const TensorMap& whole, const TensorMap& last, const Item* operand, int first, int k, unsigned full, int rank,
-    unsigned blocks) {
+    Side<true>, unsigned to, const TensorMap& whole, const TensorMap& last, const Item* operand, int first, int k,
+    unsigned full, int rank, unsigned blocks) {
 #pragma unroll
   for (int part = 0; part < PARTS / BLOCKS; ++part) {
     const int share = (BLOCKS > 1 ? rank : part) * (TILE / PARTS);
@@ -69,8 +69,8 @@ __device__ __forceinline__ void load_k_rows(
 
 template <int TILE, int EXTENT, bool WHOLE, int PARTS, int BLOCKS, bool LAST_BOX>
 __device__ __forceinline__ void copy_operand(
-    Side<false>, unsigned to, const TensorMap& map, const TensorMap&, const Item* operand, int first, int k, unsigned full, int rank,
-    unsigned blocks) {
+    Side<false>, unsigned to, const TensorMap& map, const TensorMap&, const Item* operand, int first, int k,
+    unsigned full, int rank, unsigned blocks) {
   // Each block loads as many panels of a K tile, or, where these cannot be shared out evenly, all panels in turn.
   constexpr bool EVENLY = TILE % (PANEL * BESIDE * BLOCKS) == 0;
   if (BLOCKS > 1 && !EVENLY && k / CHUNK % BLOCKS != rank) return;
@@ -131,8 +131,8 @@ struct Producer {
     load_im2col_k_tile<TILE_N>(stage() + A_BYTES, from.im2col_map, tile.n, first_channel(tile.m), k_tile * CHUNK, full());
 #else
     copy_operand<TILE_N, N, WHOLE_N, CLUSTER_M, BLOCKS, B_LAST>(
-        Side<B_ALONG_K>(), stage() + A_BYTES, b_map, b_last_map, from.b + static_cast<size_t>(tile.matrix) * B_STRIDE, tile.n,
-        k_tile * CHUNK, full(), down_in_cluster(blockIdx.x),
+        Side<B_ALONG_K>(), stage() + A_BYTES, b_map, b_last_map,
+        from.b + static_cast<size_t>(tile.matrix) * B_STRIDE, tile.n, k_tile * CHUNK, full(), down_in_cluster(blockIdx.x),
         ((1 << CLUSTER_M) - 1) << (across_in_cluster(blockIdx.x) * CLUSTER_M + first_of_range()));
 #endif
   }
@@ -148,8 +148,8 @@ struct Producer {
 #pragma unroll
     for (int i = 0; i < CLUSTER_N; ++i) blocks |= 1 << (down_in_cluster(blockIdx.x) + i * CLUSTER_M + first_of_range());
     copy_operand<TILE_M, M, WHOLE_M, CLUSTER_N, BLOCKS, A_LAST>(
-        Side<A_ALONG_K>(), stage(), a_map, a_last_map, from.a + static_cast<size_t>(tile.matrix) * A_STRIDE, tile.m, k_tile * CHUNK,
-        full(), across_in_cluster(blockIdx.x), blocks);
+        Side<A_ALONG_K>(), stage(), a_map, a_last_map, from.a + static_cast<size_t>(tile.matrix) * A_STRIDE, tile.m,
+        k_tile * CHUNK, full(), across_in_cluster(blockIdx.x), blocks);
 #endif
   }
 
