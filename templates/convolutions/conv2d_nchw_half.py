@@ -16,6 +16,7 @@ from functools import lru_cache, partial
 from autotune import SourceKernel, Target, call, workspace
 
 from .. import choices, common
+from ..occupancy import resident_blocks
 from ..products.gemm_shape import HALVES
 from ..products.gemm_wgmma import ARCH, has_wgmma, product_text
 from .conv2d_channels_first import arguments, reference
@@ -86,9 +87,8 @@ class CellsTiling:
     @property
     def resident(self) -> int:
         """Blocks that fit on a multiprocessor."""
-        by_registers = 65536 // (common.ceil_div(self.registers, 8) * 8 * self.threads)
-        by_memory = 233472 // (self.shared_bytes + 1024)
-        return common.larger(1, common.smaller(by_registers, by_memory))
+        registers = common.ceil_div(self.registers, 8) * 8
+        return resident_blocks(self.threads, registers, self.shared_bytes)
 
 
 def offered(shape: Conv2dNhwc, target: Target) -> bool:

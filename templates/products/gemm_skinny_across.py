@@ -15,6 +15,7 @@ from autotune import SourceKernel, Target, call
 from autotune.errors import TemplateError
 
 from .. import choices, common
+from ..occupancy import resident_blocks
 from . import l2_resident
 from .gemm_shape import HALVES, Gemm, first_names, result_name
 
@@ -26,8 +27,6 @@ VECTOR = 8
 FAR = 52 * 10**6
 # Multiprocessors that clusters of four and more leave idle.
 LEFT_IDLE = 12
-# Of a multiprocessor of sm_90.
-REGISTERS, SHARED_BYTES = 65536, 228 * 1024
 TEXTS = (
     "elements.h", "mma.h", "epilogue.h", "operands.h", l2_resident.TEXT,
     "left_over.h", "gemm_skinny_across.cu",
@@ -56,10 +55,7 @@ class SkinnyAcrossTiling:
     @property
     def resident(self) -> int:
         """How many blocks fit a multiprocessor."""
-        by_registers = REGISTERS // (self.registers * self.threads)
-        by_memory = SHARED_BYTES // (self.shared_bytes + 1024)
-        least = common.smaller(common.smaller(by_registers, by_memory), 2048 // self.threads)
-        return common.larger(1, least)
+        return resident_blocks(self.threads, self.registers, self.shared_bytes)
 
 
 def refusal(shape: Gemm) -> str | None:

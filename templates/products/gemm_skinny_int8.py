@@ -15,6 +15,7 @@ from functools import lru_cache, partial
 from autotune import SourceKernel, Target, call
 
 from .. import choices, common
+from ..occupancy import resident_blocks
 from . import gemm_half, gemm_tma, l2_resident
 from .gemm_half import FULL_ROWS
 from .gemm_shape import Gemm, first_names, result_name
@@ -40,7 +41,7 @@ LARGE, LONG_SUM = 43_000_000, 4096
 # 4x14340x4096 up to 1.05), and of rows that share sectors (4x14336x4100 nt 1.05 to 1.10).
 MOST_RESIDENT = 2**26
 # Of a multiprocessor, and how many a device has.
-REGISTERS, SHARED_BYTES, MULTIPROCESSORS = 65536, 228 * 1024, 132
+REGISTERS, MULTIPROCESSORS = 65536, 132
 # Multiprocessors that clusters of more than two blocks fill: products by TMA took twice as long
 # where more than 30 clusters of four were needed, or 15 of eight, since those of a cluster share a
 # GPC (docs/measurements_products_16bit.md). 20x3840x11136 nt took an H200 12.0 us by 60 clusters
@@ -83,9 +84,7 @@ class SkinnyTiling:
     @property
     def resident(self) -> int:
         """How many blocks fit a multiprocessor."""
-        by_registers = REGISTERS // (self.registers * self.threads)
-        by_memory = SHARED_BYTES // (self.shared_bytes + 1024)
-        return common.larger(1, common.smaller(by_registers, by_memory))
+        return resident_blocks(self.threads, self.registers, self.shared_bytes)
 
     @property
     def clustered(self) -> bool:

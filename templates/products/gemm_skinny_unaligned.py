@@ -15,13 +15,12 @@ from autotune import SourceKernel, Target, call
 from autotune.errors import TemplateError
 
 from .. import choices, common
+from ..occupancy import resident_blocks
 from . import l2_resident
 from .gemm_shape import HALVES, Gemm, first_names, result_name
 from .gemm_skinny_across import (
     LEFT_IDLE,
     MOST_ROWS,
-    REGISTERS,
-    SHARED_BYTES,
     VECTOR,
     stays,
     weight_bytes,
@@ -55,10 +54,8 @@ class SkinnyUnalignedTiling:
     @property
     def resident(self) -> int:
         """How many blocks fit a multiprocessor."""
-        by_registers = REGISTERS // (self.registers * self.threads)
-        by_memory = SHARED_BYTES // (self.shared_bytes + 1024)
-        least = common.smaller(common.smaller(by_registers, by_memory), 2048 // self.threads)
-        return common.larger(1, common.smaller(least, 32))
+        fit = resident_blocks(self.threads, self.registers, self.shared_bytes)
+        return common.smaller(fit, 32)
 
 
 def refusal(shape: Gemm) -> str | None:

@@ -16,8 +16,8 @@ from autotune import SourceKernel, Target, call
 from autotune.errors import TemplateError
 
 from .. import choices, common
+from ..occupancy import resident_blocks
 from . import l2_resident
-from .gemm_cuda import REGISTERS, SHARED_BYTES
 from .gemm_shape import Gemm, first_names, result_name
 
 # Rows of a that a thread has sums of, at most: with 9 to 32 these kernels took an H200 1.02 to 2.6
@@ -61,10 +61,7 @@ class AcrossTiling:
     @property
     def resident(self) -> int:
         """How many blocks fit a multiprocessor."""
-        by_registers = REGISTERS // (self.registers * self.threads)
-        by_memory = SHARED_BYTES // (self.shared_bytes + 1024)
-        least = common.smaller(common.smaller(by_registers, by_memory), 2048 // self.threads)
-        return common.larger(1, least)
+        return resident_blocks(self.threads, self.registers, self.shared_bytes)
 
 
 def refusal(shape: Gemm) -> str | None:
