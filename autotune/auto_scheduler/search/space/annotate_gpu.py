@@ -90,7 +90,7 @@ def gpu_program(
     for stage_id in range(len(sketch.stages)):
         _unroll(work, stage_id)
         _pipeline(work, stage_id)
-    if len(MIN_BLOCKS) > 1 and not any(each.attrs.tensor_core for each in sketch.stages):
+    if not any(each.attrs.tensor_core for each in sketch.stages):
         for stage_id in roots.values():
             work.min_blocks(stage_id, MIN_BLOCKS)
     return work.program()
